@@ -54,29 +54,29 @@ types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
 test: $(INSTALLED) ## Run all tests of make check but the golden tables
-	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick --ignore=tests/test_golden.py
+	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick --ignore=tests/table/test_golden.py
 
 browser: $(INSTALLED) ## Name the Chromium that opens pages; installs it where this is root on Debian, or says what is missing
-	@$(BIN)/python -m tests.browser
+	@$(BIN)/python -m tests.support.browser
 
 screenshot: browser ## Draw the picture of a page in docs anew
 	$(BIN)/python -m tools.screenshot
 
 jdks: $(INSTALLED) ## Name the JDK that each engine runs on, or what is missing
-	@$(BIN)/python -m tests.jdks
+	@$(BIN)/python -m tests.support.jdks
 
 spark: $(INSTALLED) ## Run the tests of the Spark connector (JDK 17 or newer)
-	@$(BIN)/python -m tests.jdks spark
+	@$(BIN)/python -m tests.support.jdks spark
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m pytest $(SPARK_TESTS)
 
 soak: $(INSTALLED) ## Compare all that readers see beside real writers of Hudi (MINUTES=10; JDK 17 or newer)
-	@$(BIN)/python -m tests.jdks spark
+	@$(BIN)/python -m tests.support.jdks spark
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 random: $(INSTALLED) ## Compare what Hudi says of tables written at random (MINUTES=10, RELEASE=1.2.0 or all; JDK 17 or newer)
-	@$(BIN)/python -m tests.jdks spark
+	@$(BIN)/python -m tests.support.jdks spark
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED)
 	$(BIN)/python -m tests.random --minutes $(MINUTES) --seed $(SEED) $(if $(RELEASE),--release $(RELEASE))
 
@@ -87,7 +87,7 @@ presto: $(INSTALLED) ## Run a Presto server, reached on loopback, fetched once (
 	$(BIN)/python -m tests.integration.presto_server
 
 integration: $(INSTALLED) ## Run the tests with a Trino and a Presto server, fetched once (JDK 24 or newer, Linux)
-	@$(BIN)/python -m tests.jdks trino presto
+	@$(BIN)/python -m tests.support.jdks trino presto
 	@$(MAKE) --no-print-directory $(SPARK35_INSTALLED) $(LIBRARIES)/.installed
 	$(BIN)/python -m pytest $(TRINO_TESTS)
 
@@ -95,10 +95,10 @@ coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM
 	$(PYTEST) -m "not jvm and not browser" --cov --cov-report=term:skip-covered
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
-	$(PYTEST) tests/test_golden.py -m "not engine"
+	$(PYTEST) tests/table/test_golden.py -m "not engine"
 
 matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts (JDKs)
-	$(PYTEST) tests/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
+	$(PYTEST) tests/table/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
 	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
 		$(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py \
@@ -156,7 +156,7 @@ dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh enviro
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) \
-		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/soak --ignore=tests/test_peer.py --ignore=tests/test_exported_names.py \
+		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/soak --ignore=tests/table/test_peer.py --ignore=tests/project/test_exported_names.py \
 		-m "not engine and not jvm"
 
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries

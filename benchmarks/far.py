@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.store import Store, running_store
 from hudi_bridge.table import HudiTable
-from tests.table_writer import META_FIELDS, TableWriter, at
+from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 _SLICES, _ROWS, _UPDATED = 335, 400, 40
 _FILE_BYTES = 128_000_000

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.make_tables import make_tables
 from benchmarks.recipes import Recipe
-from tests.table_writer import META_FIELDS, TableWriter, at, key_index
+from tests.support.table_writer import META_FIELDS, TableWriter, at, key_index
 
 ROWS_IN_SLICE = 2_000
 KEYS_IN_LOG = 20

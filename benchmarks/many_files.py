@@ -15,9 +15,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from hudi_bridge.metadata.routing import group_numbers
+from hudi_bridge.indexes.record_kinds import group_numbers
 from tests.logformat.hfile_writer import Cell, hfile
-from tests.table_writer import TableWriter
+from tests.support.table_writer import TableWriter
 
 INSTANT, LOG_INSTANT = "20260101000000000", "20260101000002000"
 WANTED_KEY = "key-000000000042"

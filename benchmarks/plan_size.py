@@ -16,8 +16,8 @@ from pathlib import Path
 from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.connectors.spark.plan import SplitPickles, pack
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.storage.storage import FileInfo, Storage
+from hudi_bridge.timeline.timeline import TableState
 
 INSTANT, DELTA_INSTANT = "20260101000000000", "20260101000001000"
 FILE_ID = "{number:08d}-5cf8-454a-a936-0b7c688e654a-0"

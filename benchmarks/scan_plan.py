@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.machine import facts
 from benchmarks.service_process import cpu_seconds, iceberg_service
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
 _PART = 7
 _LOAD, _PLAN = "load, all slices", "plan, one slice"

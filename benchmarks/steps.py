@@ -37,7 +37,7 @@ STEPS = {
 """Steps by the modules and packages of the function that runs; the longest name counts."""
 _PAUSE_SECONDS = 0.001
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "thread.py")
-_WAITING_MODULES = ("hudi_bridge.threads", "hudi_bridge.waiting")
+_WAITING_MODULES = ("hudi_bridge.threads", "hudi_bridge.threads")
 _PACKAGE = "hudi_bridge."
 _WIDTH, _ROW, _LEAST = 800, 17, 0.003
 _STYLE = """\

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from tests.s3_server import S3Server
+from tests.support.s3_server import S3Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

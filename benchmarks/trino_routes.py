@@ -11,11 +11,10 @@ from pathlib import Path
 
 from benchmarks.service_process import iceberg_service
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.publishing.locations import Locations
+from hudi_bridge.connectors.scratch import Locations
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
-from hudi_bridge.connectors.trino.sql_text import options as with_options
-from hudi_bridge.connectors.trino.sql_types import stored_type
+from hudi_bridge.connectors.trino.sql_types import Dialect, identifier, literal, stored_type
+from hudi_bridge.connectors.trino.sql_types import options as with_options
 from hudi_bridge.connectors.trino.views import statements
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino

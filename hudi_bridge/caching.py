@@ -2,13 +2,18 @@
 
 The property of Python 3.11 holds one lock for all instances of a class: threads would wait for one another, and for
 ever if one of them ends the workers that another belongs to.
+
+The memory that a process may use: that of the machine, or less in a container.
 """
 
 import functools
+import os
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
@@ -65,3 +70,26 @@ class BoundedCache:
             while self._bytes > self._max_bytes:
                 _, (_, dropped_bytes) = self._entries.popitem(last=False)
                 self._bytes -= dropped_bytes
+
+
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux tells the limit of a container: control groups of version 2, and of version 1."""
+
+
+@cache
+def memory_bytes(limits: tuple[Path, ...] = _LIMITS) -> int:
+    """The memory of this machine, or of the container that limits it; as it was when first asked for."""
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([installed, *(limit for path in limits if (limit := _limit(path)) is not None)])
+
+
+def _limit(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    # Without a limit, version 2 says "max", and version 1 a number beyond any memory.
+    return int(text) if text.isdecimal() else None

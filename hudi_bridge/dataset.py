@@ -15,22 +15,21 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.dispatch import read_rows, with_small_ones_together
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.explanation import Explanation, explained
+from hudi_bridge.explain import Explanation, explained
+from hudi_bridge.indexes.pruning import SplitChoice
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.operations import current_context, operation
-from hudi_bridge.readers.key_condition import RecordKey, spellings_of
-from hudi_bridge.readers.log_record_scanner import read_live_blocks
-from hudi_bridge.readers.parallel import iter_parallel, most_at_once
+from hudi_bridge.readers.filters import RecordKey, spellings_of
+from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
+from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.replanning import Replanning
-from hudi_bridge.split_choice import SplitChoice
-from hudi_bridge.splits.plan_notes import PlanNotes
-from hudi_bridge.splits.query_plan import QueryPlan, Split
+from hudi_bridge.split_reader import iter_from_store, read_rows, with_small_ones_together
+from hudi_bridge.splits.notes import PlanNotes
+from hudi_bridge.splits.planner import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.store_reads import iter_from_store
 
 _Result = TypeVar("_Result")
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None

@@ -4,6 +4,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import pyarrow as pa
@@ -15,54 +16,57 @@ from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.display import html_of_properties, size_text
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imported_later import LaterModule
-from hudi_bridge.indexes.of_query import IndexesOfTable
+from hudi_bridge.imports import LaterModule
+from hudi_bridge.indexes.file_listing import indexed_listings
+from hudi_bridge.indexes.metadata_table import MetadataTable
+from hudi_bridge.indexes.query_indexes import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.metadata.listing import indexed_listings
-from hudi_bridge.metadata.table import MetadataTable
 from hudi_bridge.operations import operation
 from hudi_bridge.options import with_query_type
-from hudi_bridge.readers.key_condition import RecordKey, spellings_of
+from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
+from hudi_bridge.splits.decryption import require_decryption_properties
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental
-from hudi_bridge.splits.opening import open_state, refreshed
-from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.query_plan import QueryPlan, SnapshotPlan
+from hudi_bridge.splits.planner import QueryPlan, SnapshotPlan, SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.splits.table_files import open_state, refreshed
+from hudi_bridge.storage.storage import DecryptionProperties, PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
-from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_not_cleaned, validate_time_travel
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.timeline import TableState, Timeline
 
 if TYPE_CHECKING:
-    from hudi_bridge import dataset, split_choice
-    from hudi_bridge import doctor as examining
-    from hudi_bridge import schema_history as schemas
+    from hudi_bridge import dataset
     from hudi_bridge.changes import plan as change_plans
-    from hudi_bridge.differences import table_difference
+    from hudi_bridge.indexes import pruning
     from hudi_bridge.schema.infer import SchemaProposal
-    from hudi_bridge.trace import record_trace, version_search
-    from hudi_bridge.trace.record_history import RecordHistory
+    from hudi_bridge.splits import schema_history as schemas
+    from hudi_bridge.tools import doctor as examining
+    from hudi_bridge.tools.diff import table_difference
+    from hudi_bridge.tools.trace import record_trace, version_search
+    from hudi_bridge.tools.trace.record_trace import RecordHistory
 else:
     change_plans = LaterModule("hudi_bridge.changes.plan")
     dataset = LaterModule("hudi_bridge.dataset")
-    examining = LaterModule("hudi_bridge.doctor")
-    record_trace = LaterModule("hudi_bridge.trace.record_trace")
-    schemas = LaterModule("hudi_bridge.schema_history")
-    split_choice = LaterModule("hudi_bridge.split_choice")
-    table_difference = LaterModule("hudi_bridge.differences.table_difference")
-    version_search = LaterModule("hudi_bridge.trace.version_search")
+    examining = LaterModule("hudi_bridge.tools.doctor")
+    record_trace = LaterModule("hudi_bridge.tools.trace.record_trace")
+    schemas = LaterModule("hudi_bridge.splits.schema_history")
+    pruning = LaterModule("hudi_bridge.indexes.pruning")
+    table_difference = LaterModule("hudi_bridge.tools.diff.table_difference")
+    version_search = LaterModule("hudi_bridge.tools.trace.version_search")
 
 
 _LOG = logging.getLogger(__name__)
 
 
 class OpenArguments(TypedDict):
-    """The arguments of ``HudiTable.open`` besides the path, which every function that opens a table takes as well."""
+    """The arguments of ``HudiTable.open`` besides the path, which every function that opens a table takes as well.
+
+    Keys are not among them: they stay in this process.
+    """
 
     filesystem: Any
     options: Mapping[str, str] | None
@@ -87,6 +91,7 @@ class HudiTable:
         payloads: Mapping[str, RecordPayload] | None = None,
         log_memory_bytes: int | None = None,
         storage_options: StorageOptions | None = None,
+        decryption_properties: DecryptionProperties | None = None,
     ) -> Self:
         """Opens the table in a folder.
 
@@ -101,10 +106,13 @@ class HudiTable:
         id of the merge strategy, or by the Java class that an option names.
         ``log_memory_bytes`` is the memory for the log records of one file slice, by default a quarter of the machine's
         memory for all slices that are read at the same time; larger logs are merged in parts, out of temporary files.
+        ``decryption_properties`` are the keys of encrypted Parquet base files: a ``FileDecryptionProperties`` of
+        pyarrow's for all of them, or a function from the path or URI of a file to one, or to None for a file without
+        keys. Such files are read as Arrow in this process alone; the table cannot be pickled or handed to an engine.
 
         Raises:
-            QueryError: an option is unknown or has an invalid value, a payload is none, or ``log_memory_bytes`` is not
-                above 0.
+            QueryError: an option is unknown or has an invalid value, a payload is none, ``log_memory_bytes`` is not
+                above 0, or ``decryption_properties`` are no such thing.
             TableNotFoundError: the folder has no Hudi table.
             CorruptTimelineError: the properties cannot be read, or the table has data but no timeline.
             UnsupportedTableError: the table uses a feature that cannot be read correctly.
@@ -113,7 +121,9 @@ class HudiTable:
         if filesystem is None and is_catalog_uri(os.fspath(path)):
             found = find_in_catalog(os.fspath(path))
             path, options = found.location, with_query_type(options or {}, found.query_type)
-        return cls.of(Storage.open(path, filesystem, storage_options), options or {}, payloads or {}, log_memory_bytes)
+        decryption = require_decryption_properties(decryption_properties)
+        storage = replace(Storage.open(path, filesystem, storage_options), decryption=decryption)
+        return cls.of(storage, options or {}, payloads or {}, log_memory_bytes)
 
     @classmethod
     def of(
@@ -462,7 +472,8 @@ class HudiTable:
 
         Reads listings, the timeline, footers, the headers of log blocks and the list of files in the metadata table;
         with ``deep``, all rows and indexes too. ``now`` is the time by which something is too old, by default that of
-        the clock, ``limits`` says from when on. ``hudi_bridge.doctor.examine`` also takes tables that cannot be opened.
+        the clock, ``limits`` says from when on. ``hudi_bridge.tools.doctor.examine`` also takes tables that cannot
+        be opened.
 
         Raises:
             QueryError: ``now`` is no time.
@@ -507,7 +518,7 @@ class HudiTable:
         planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
     ) -> "dataset.HudiDataset":
         indexes = self._indexes.of_query(plan.query_type, is_newest=is_newest)
-        choice = split_choice.SplitChoice(storage=self._state.storage, plan=plan, indexes=indexes)
+        choice = pruning.SplitChoice(storage=self._state.storage, plan=plan, indexes=indexes)
         return dataset.HudiDataset(choice, planned_again=planned_again)
 
     @cached_property

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from tests.golden_cases import golden_group
+from tests.support.golden_cases import golden_group
 
 LAST = (
     "cli",

@@ -6,9 +6,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from hudi_bridge import HudiTable
-from hudi_bridge.report import gather, html_report
-from tests.browser import chromium
-from tests.golden_cases import CACHE, golden_table
+from hudi_bridge.tools.report import gather, html_report
+from tests.support.browser import chromium
+from tests.support.golden_cases import CACHE, golden_table
 
 TARGET = Path(__file__).parents[1] / "docs" / "report.png"
 TABLE = "k_nbcc_pending_120"

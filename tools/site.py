@@ -28,14 +28,14 @@ PAGES = {
 """Files outside docs/ that become pages, and the names of the pages."""
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
-    "hudi_bridge.doctor": ("examine",),
+    "hudi_bridge.tools.doctor": ("examine",),
     "hudi_bridge.inspection": (),
-    "hudi_bridge.report": (),
+    "hudi_bridge.tools.report": (),
     "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan", "attach_all", "Lake"),
     "hudi_bridge.connectors.polars": (),
     "hudi_bridge.connectors.spark": (),
     "hudi_bridge.connectors.iceberg.publish": ("publish_table", "PublishedTable"),
-    "hudi_bridge.connectors.iceberg.server": ("IcebergService", "ServiceOptions"),
+    "hudi_bridge.service.server": ("IcebergService", "ServiceOptions"),
     "hudi_bridge.connectors.trino.publish": ("publish_log_records", "Published"),
     "hudi_bridge.connectors.trino.views": ("statements",),
     "hudi_bridge.connectors.trino.explain": ("explain_routes",),

@@ -54,7 +54,7 @@ assert connection.sql("SELECT count(*) FROM trips_ro").fetchall() == [(14,)]
     "cli": "import hudi_bridge.cli.main",
     "iceberg": """
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.server import IcebergService
+from hudi_bridge.service.server import IcebergService
 assert IcebergService and publish_table
 """,
     "serve": "from hudi_bridge.connectors.iceberg import oidc, server",

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError
-from hudi_bridge.extras import needing_extra
-from hudi_bridge.masking import Location, masked
-from hudi_bridge.waiting import timeout_seconds
+from hudi_bridge.imports import needing_extra
+from hudi_bridge.storage.masking import Location, masked
+from hudi_bridge.threads import timeout_seconds
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog as IcebergClient

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.masking import Location
+from hudi_bridge.storage.masking import Location
 
 Namespace: TypeAlias = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog
 from hudi_bridge.catalogs.rest import RestCatalog
 from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
 from hudi_bridge.errors import QueryError, TableNotFoundError
-from hudi_bridge.masking import masked
+from hudi_bridge.storage.masking import masked
 
 _SCHEMES: Final = ("hive://", "thrift://", "glue://", "rest:http://", "rest:https://")
 _EXPECTED = "hive://HOST:PORT, glue://REGION or rest:https://HOST/PATH"

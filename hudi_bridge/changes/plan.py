@@ -7,33 +7,112 @@ Without it, file groups are compared once, before and after the range, so severa
 File groups of a partition are compared together, since a record may have moved between them.
 
 Source: ``HoodieCDCExtractor``.
+
+The states of a table just before and just after a commit, as planners of their file slices.
+
+Up to table version 7, a state is a snapshot as of an instant. From version 8 on, commits that completed after the state
+are pending in it. If one is a compaction, its input is read, not its output.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.commit_writes import CommitWrites, range_writes
-from hudi_bridge.changes.earlier_states import EarlierStates
-from hudi_bridge.changes.kept_files import whole_groups
-from hudi_bridge.changes.retention import FilesOfChanges
+from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
-from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType
-from hudi_bridge.splits.current_files import CurrentFiles
-from hudi_bridge.splits.file_names import parse_log_file_name
-from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
-from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.read_context import build_read_context
+from hudi_bridge.changes.writes import CommitWrites, FilesOfChanges, range_writes, whole_groups
+from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType, TableType
+from hudi_bridge.splits.file_slice import parse_log_file_name
+from hudi_bridge.splits.file_system_view import ViewFiles
+from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
+from hudi_bridge.splits.partitioning import matching_partitions
+from hudi_bridge.splits.planner import SplitPlanner, build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.instant_range import InstantRange, archived_commits
+from hudi_bridge.splits.table_files import CurrentFiles, FolderListings
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.instant import Action, Instant
+from hudi_bridge.timeline.instant_range import InstantRange, archived_commits, ordering_time
 from hudi_bridge.timeline.plans import GroupId
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
+
+_KEPT_PLANNERS = 2
+"""The state after a commit is mostly that before the next one. Each has a timeline of its own."""
+
+
+class EarlierStates:
+    """Planners of the states around the commits of a range; what they have in common is read and listed once."""
+
+    def __init__(self, newest: TableState, archived: tuple[Instant, ...], listings: FolderListings) -> None:
+        """The states before ``newest``; ``archived`` are the archived commits after the earliest of them.
+
+        ``listings`` have the files of the newest state, and with them those of earlier ones that were not removed.
+        """
+        self._newest = newest
+        self._archived = archived
+        self._listings = listings
+        self._view_files = ViewFiles()
+        self._planners: dict[str | int, SplitPlanner] = {}
+        self._actions: dict[str, Action] = {}
+
+    def before(self, time: str) -> SplitPlanner:
+        """The state before the commit with the given ordering time."""
+        return self.up_to(_predecessor(time))
+
+    def up_to(self, last_time: str) -> SplitPlanner:
+        """The state after all commits up to and including an ordering time."""
+        if self._newest.config.timeline_layout == 1:
+            return self._kept(last_time, lambda: self._planner(last_time, {}))
+        return self._kept(bisect_right(self._times, last_time), lambda: self._planner_up_to(last_time))
+
+    def _kept(self, key: str | int, made: Callable[[], SplitPlanner]) -> SplitPlanner:
+        if key not in self._planners:
+            while len(self._planners) >= _KEPT_PLANNERS:
+                del self._planners[next(iter(self._planners))]
+            self._planners[key] = made()
+        return self._planners[key]
+
+    @cached_property
+    def _times(self) -> list[str]:
+        """The ordering times of all commits, ascending: no commit lies between two states of the same commits."""
+        commits = (*self._newest.timeline.commits(), *self._archived)
+        return sorted(ordering_time(commit, self._newest.config) for commit in commits)
+
+    def _planner_up_to(self, last_time: str) -> SplitPlanner:
+        timeline, config = self._newest.timeline, self._newest.config
+        hidden = {
+            commit.requested_time: commit for commit in timeline.commits() if ordering_time(commit, config) > last_time
+        }
+        actions = {time: self._pending_action(one) for time, one in hidden.items()}
+        archived = (commit for commit in self._archived if ordering_time(commit, config) > last_time)
+        actions |= {commit.requested_time: commit.action for commit in archived}
+        visible = [commit.requested_time for commit in timeline.commits() if commit.requested_time not in hidden]
+        instant = max(visible) if visible else _predecessor(min(actions, default=last_time))
+        return self._planner(instant, actions)
+
+    def _planner(self, instant: str, hidden: Mapping[str, Action]) -> SplitPlanner:
+        timeline = self._newest.timeline.without(hidden) if hidden else self._newest.timeline
+        state = replace(self._newest, timeline=timeline, instant=instant)
+        return SplitPlanner(state, self._listings, view_files=self._view_files)
+
+    def _pending_action(self, commit: Instant) -> Action:
+        """The action of a commit while it was pending, by which the plan of a compaction is looked up."""
+        if commit.action is not Action.COMMIT or self._newest.config.table_type is TableType.COPY_ON_WRITE:
+            return commit.action
+        if commit.requested_time not in self._actions:
+            metadata = read_commit_metadata(self._newest, commit)
+            self._actions[commit.requested_time] = Action.COMPACTION if metadata.is_compaction else commit.action
+        return self._actions[commit.requested_time]
+
+
+def _predecessor(instant: str) -> str:
+    """The greatest time before an instant."""
+    return str(int(instant) - 1).zfill(len(instant)) if instant.strip("0") else instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,187 @@
-"""Reads a split of changes, from its change data files or by comparing its slices."""
+"""Reads a split of changes, from its change data files or by comparing its slices.
+
+Reads changes from the change data files of a file group.
+
+A block has one Avro record per change. Its fields depend on the supplemental logging mode:
+
+    OP_KEY_ONLY         op, record_key                  both images are read from the slices before and after
+    DATA_BEFORE         op, record_key, before          the image after is read from the slice after
+    DATA_BEFORE_AFTER   op, ts_ms, before, after
+
+A native log file of change data, from table version 10 on, is a Parquet file with these fields as columns.
+
+Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
+"""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.cdc_log import ChangeLog
-from hudi_bridge.changes.images import Changes
-from hudi_bridge.changes.slice_differences import StateChanges
-from hudi_bridge.changes.slice_rows import all_rows, slice_rows
-from hudi_bridge.changes.split import ChangeSplit
+from hudi_bridge.changes.images import (
+    DELETE,
+    INSERT,
+    UPDATE,
+    Changes,
+    Images,
+    Structs,
+    no_images,
+    repeated,
+    structs,
+    structs_of,
+)
+from hudi_bridge.changes.slice_differences import StateChanges, all_rows, slice_rows
+from hudi_bridge.changes.split import AFTER, BEFORE, OPERATION, ChangeSplit, GroupChange
+from hudi_bridge.errors import CorruptLogFileError
+from hudi_bridge.logformat.avro_columns import decode_avro_block
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.native import is_native_name, native_changes
+from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
+from hudi_bridge.readers.base_formats.stored import data_file_gone
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.readers.split_columns import plan_file_evolution
+from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
+from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
+from hudi_bridge.schema.evolve import StoredAs
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+
+_RECORD_KEY = "record_key"
+_OPERATIONS = (INSERT, UPDATE, DELETE)
+
+RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
+"""The rows of a slice with the given record keys, and their keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoggedRows:
+    """The rows of a block or of a native log file; ``avro`` is the type of the rows of a block."""
+
+    rows: pa.RecordBatch
+    path: str
+    offset: int
+    avro: AvroRecord | None
+
+    def type_of_image(self, name: str) -> AvroRecord | None:
+        """The Avro type of an image, None if it is no record."""
+        fields = () if self.avro is None else self.avro.fields
+        return next((_record_of(field.type) for field in fields if field.name == name), None)
+
+    def corrupt(self, found: str, expected: str) -> CorruptLogFileError:
+        """The error that something else was found."""
+        return CorruptLogFileError(self.path, self.offset, found, expected)
+
+
+class ChangeLog:
+    """The logged changes of one file group; holds one file at a time in memory, with any rows it needs from slices."""
+
+    def __init__(
+        self, storage: Storage, image: ReadContext, group: GroupChange, rows_of_keys: RowsOfKeys, wanted: frozenset[str]
+    ) -> None:
+        self._storage = storage
+        self._image = image
+        self._group = group
+        self._rows_of_keys = rows_of_keys
+        self._wanted = wanted
+
+    def changes(self) -> Iterator[Changes]:
+        """All changes, one block at a time.
+
+        Raises:
+            CorruptLogFileError: a file is damaged or inconsistent with the slices.
+            DataFileGoneError: a file no longer exists.
+        """
+        for path in self._group.cdc_paths:
+            try:
+                data = self._storage.read_bytes(path)
+            except FileNotFoundError as error:
+                raise data_file_gone(self._storage, self._image, path) from error
+            if is_native_name(path):
+                found = native_changes(pa.py_buffer(data), path)
+                yield self._of_rows(_LoggedRows(rows=found, path=path, offset=0, avro=None))
+                continue
+            scan = scan_blocks(data, path)
+            for corrupt in scan.corrupt:
+                raise CorruptLogFileError(path, corrupt.offset, corrupt.reason, "whole blocks of change data")
+            for block in scan.blocks:
+                yield self._of_block(block)
+
+    def _of_block(self, block: LogBlock) -> Changes:
+        if block.block_type is not BlockType.CDC_DATA or block.schema_text is None:
+            found = f"a {block.block_type.name} block" if block.schema_text else "a block without SCHEMA"
+            raise CorruptLogFileError(block.path, block.offset, found, "a block of change data")
+        writer = parse_avro_schema(block.schema_text, block.path, block.offset)
+        rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
+        return self._of_rows(_LoggedRows(rows=rows, path=block.path, offset=block.offset, avro=writer))
+
+    def _of_rows(self, logged: _LoggedRows) -> Changes:
+        rows = logged.rows
+        names = frozenset(rows.schema.names)
+        texts = {name for name in names if pa.types.is_string(rows.schema.field(name).type)}
+        if OPERATION not in texts or (_RECORD_KEY not in texts and not {BEFORE, AFTER} <= names):
+            raise logged.corrupt(", ".join(rows.schema.names), "op and both images or a key")
+        operations = rows.column(OPERATION)
+        unknown = operations.filter(pc.invert(pc.is_in(operations, value_set=pa.array(_OPERATIONS))))
+        if len(unknown):
+            raise logged.corrupt(f"the operation {unknown[0].as_py()!r}", "i, u or d")
+        return Changes(
+            operations=operations,
+            instants=repeated(self._group.instant, rows.num_rows),
+            before=self._images(logged, BEFORE, pc.not_equal(operations, pa.scalar(INSERT))),
+            after=self._images(logged, AFTER, pc.not_equal(operations, pa.scalar(DELETE))),
+        )
+
+    def _images(self, logged: _LoggedRows, name: str, exists: "pa.BooleanArray") -> Images:
+        rows = logged.rows
+        if name not in self._wanted:
+            return no_images(self._image.schema, rows.num_rows)
+        if name in rows.schema.names:
+            stored: Any = rows.column(name)
+            avro = logged.type_of_image(name)
+            if not pa.types.is_struct(stored.type) or (logged.avro is not None and avro is None):
+                raise logged.corrupt(f"{name} that is no record", "a record")
+            return Images(rows=self._evolved(logged, stored, avro), logged_as=avro, is_logged=True)
+        piece = self._group.before if name == BEFORE else self._group.after
+        return self._images_of_slice(logged, rows.column(_RECORD_KEY), piece, exists)
+
+    def _evolved(self, logged: _LoggedRows, stored: Structs, avro: AvroRecord | None) -> Structs:
+        """Stored images converted to the table's columns."""
+        schema = self._image.schema
+        fields = pa.schema(list(stored.type)) if avro is None else arrow_schema(avro)
+        stored_as = StoredAs.PARQUET if avro is None else StoredAs.AVRO
+        evolution = plan_file_evolution(
+            fields, schema, self._group.instant, self._image, logged.path, stored_as=stored_as
+        )
+        batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
+        return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
+
+    def _images_of_slice(
+        self, logged: _LoggedRows, keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
+    ) -> Images:
+        """The row of a slice for each change, by record key; null where ``exists`` is false."""
+        wanted = keys.filter(exists)
+        if not len(wanted):
+            return no_images(self._image.schema, len(keys))
+        if piece is None:
+            raise logged.corrupt("changes of a file slice that is not there", "a slice")
+        known, rows = self._rows_of_keys(piece, pc.unique(wanted))
+        places = pc.index_in(wanted, value_set=known)
+        if places.null_count:
+            key = wanted.filter(places.is_null())[0].as_py()
+            raise logged.corrupt(f"the record key {key!r}", f"a key of {piece.file_id}")
+        taken = structs_of(rows.take(places))
+        positions = np.cumsum(exists.to_numpy(zero_copy_only=False)) - 1
+        return Images(rows=taken.take(pa.array(positions, mask=~exists.to_numpy(zero_copy_only=False))))
+
+
+def _record_of(avro: AvroType) -> AvroRecord | None:
+    members = avro.members if isinstance(avro, AvroUnion) else (avro,)
+    return members[0] if len(members) == 1 and isinstance(members[0], AvroRecord) else None
 
 
 class SliceReader(Protocol):

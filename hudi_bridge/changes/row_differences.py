@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.schema.nested import as_lists
+from hudi_bridge.schema.casts import as_lists
 
 Keys: TypeAlias = "pa.ChunkedArray[Any]"
 

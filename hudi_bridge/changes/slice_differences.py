@@ -2,31 +2,136 @@
 
 A record is updated if a commit of the range has written it again, or if any of its columns differs. Rows that are only
 in one slice of a group are matched across file groups. A row that was only moved to another file is not a change.
+
+Reads the rows of a file slice with their record keys: all rows, or those of some keys.
+
+If two slices have the same base file, only rows with keys of log blocks that are in one of them can differ.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import memory_bytes
 from hudi_bridge.changes.images import DELETE, INSERT, UPDATE, Changes, Images, no_images, repeated, structs_of
 from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_rows
-from hudi_bridge.changes.slice_rows import (
-    Part,
-    ReadSlice,
-    SliceRows,
-    all_rows,
-    held_bytes,
-    keys_that_may_differ,
-    slice_rows,
-)
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
-from hudi_bridge.merge.arrays import Booleans, Column, as_booleans
-from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS
-from hudi_bridge.storage import Storage
-from hudi_bridge.system_memory import memory_bytes
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.merge.log_records import part_of_keys
+from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
+from hudi_bridge.readers.log_scan import read_live_blocks
+from hudi_bridge.readers.split_columns import record_keys
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+
+ReadSlice: TypeAlias = Callable[[RealtimeFileSplit, pc.Expression | None], Iterator[pa.RecordBatch]]
+"""The rows of a slice that pass a filter, with all columns of the table."""
+
+Part: TypeAlias = tuple[int, int]
+"""The number of a part of the record keys, and the count of parts."""
+
+_DECODED_BASE_FILE = 8
+_DECODED_LOG = 2
+# Both states, and the rows taken from each.
+_STATES_HELD = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRows:
+    """Rows with their record keys; ``labels`` say where they are from: an instant, or a partition."""
+
+    keys: "pa.ChunkedArray[Any]"
+    labels: "pa.ChunkedArray[Any]"
+    rows: pa.Table
+
+    def take(self, positions: Positions) -> "SliceRows":
+        """The rows at ``positions``; contiguous rows are not copied."""
+        count = len(positions)
+        if count and positions[-1] - positions[0] == count - 1 and (np.diff(positions) == 1).all():
+            return self.slice(int(positions[0]), count)
+        places = pa.array(positions, pa.int64())
+        return SliceRows(keys=self.keys.take(places), labels=self.labels.take(places), rows=self.rows.take(places))
+
+    def slice(self, start: int, count: int) -> "SliceRows":
+        """At most ``count`` rows from position ``start`` on."""
+        keys, labels = self.keys.slice(start, count), self.labels.slice(start, count)
+        return SliceRows(keys=keys, labels=labels, rows=self.rows.slice(start, count))
+
+    def pieces(self, rows: int) -> Iterator["SliceRows"]:
+        """All rows, at most ``rows`` at a time."""
+        return (self.slice(start, rows) for start in range(0, self.rows.num_rows, rows))
+
+
+def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
+    """Concatenates rows into one chunk, since taking rows from many chunks is slow."""
+    known = list(pieces)
+    tables = [piece.rows for piece in known] or [schema.empty_table()]
+    return SliceRows(
+        keys=pa.chunked_array([chunk for piece in known for chunk in piece.keys.chunks], pa.string()),
+        labels=pa.chunked_array([chunk for piece in known for chunk in piece.labels.chunks], pa.string()),
+        rows=pa.concat_tables(tables).combine_chunks(),
+    )
+
+
+def slice_rows(
+    read_slice: ReadSlice, piece: RealtimeFileSplit | None, label: str, keys: "Column | None", part: Part | None
+) -> Iterator[SliceRows]:
+    """The rows of a slice with the given ``keys`` or in a ``part`` of all keys; none if ``piece`` is None."""
+    if piece is None or (keys is not None and not len(keys)):
+        return
+    row_filter = None if keys is None else pc.field(RECORD_KEY_COLUMN).isin(keys)
+    for batch in read_slice(piece, row_filter):
+        its_keys, rows = record_keys(batch, piece.context), batch
+        if part is not None:
+            chosen = pa.array(part_of_keys(its_keys, part[1]) == part[0])
+            its_keys, rows = its_keys.filter(chosen), rows.filter(chosen)
+        yield SliceRows(
+            keys=pa.chunked_array([its_keys.cast(pa.string())]),
+            labels=pa.chunked_array([repeated(label, len(its_keys))]),
+            rows=pa.Table.from_batches([rows]),
+        )
+
+
+def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None":
+    """The record keys of the log blocks in which the slices of a file group differ, None if any row may differ.
+
+    If only one of the slices is merged by position, these are the keys of all blocks: of several base rows of one key,
+    other ones meet its log records. Reads the log files.
+    """
+    before, after = group.before, group.after
+    if before is None or after is None or before.base_path != after.base_path:
+        return None
+    rule = after.context.merge_rule
+    if rule is None or not after.context.populates_meta_fields:
+        return None
+    live = [read_live_blocks(storage, piece).blocks for piece in (before, after)]
+    known = [{(block.path, block.offset) for block in blocks} for blocks in live]
+    # Whether positions are told does not depend on the number of rows.
+    told = [ToldPositions(piece, blocks, 1).are_complete for piece, blocks in zip((before, after), live, strict=True)]
+    if told[0] != told[1]:
+        known = [set(), set()]
+    decoder = BlockDecoder(after, rule, ())
+    keys = [
+        decoder.decode(block).keys
+        for blocks, others in zip(live, reversed(known), strict=True)
+        for block in blocks
+        if (block.path, block.offset) not in others
+    ]
+    distinct: Any = pa.chunked_array(keys, pa.string()).unique()
+    return cast("Column", distinct)
+
+
+def held_bytes(group: GroupChange, keys: "Column | None") -> int:
+    """The estimated memory for the rows of both slices that are held at once."""
+    logs = sum(piece.log_size_bytes for piece in group.slices)
+    bases = sum(piece.base_size_bytes for piece in group.slices)
+    return _STATES_HELD * (_DECODED_LOG * logs + (_DECODED_BASE_FILE * bases if keys is None else 0))
+
 
 _ROWS_AT_ONCE = 1 << 15
 _MOST_PARTS = 1024

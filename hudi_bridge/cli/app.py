@@ -1,13 +1,68 @@
-"""The Typer application with all commands of ``hudi-bridge``."""
+"""The Typer application with all commands of ``hudi-bridge``.
 
-from typing import Annotated
+Commands that are imported when they are called: the list of all of them needs no more than their names.
+
+Typer has a group import all of its commands at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 from hudi_bridge import __version__
-from hudi_bridge.cli.commands_later import SETTINGS, CommandPlace, group_of
-from hudi_bridge.cli.names_of_tables import name_tables_as_in
+from hudi_bridge.cli.options import name_tables_as_in
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandPlace:
+    """Where a command is: ``name`` in a module is its function, or a ``Typer`` with commands below it.
+
+    ``help`` is the first paragraph of its help.
+    """
+
+    module: str
+    name: str
+    help: str
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - of Typer, or of Click before
+        """The command, imported."""
+        found = getattr(import_module(self.module), self.name)
+        if isinstance(found, typer.Typer):
+            group = get_group(found)
+            group.name = name
+            return group
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(name, context_settings=SETTINGS)(found)
+        return get_command(single)
+
+
+def group_of(places: Mapping[str, CommandPlace]) -> type[TyperGroup]:
+    """A class of groups with the commands at these places, in their order."""
+    return type("CommandsLater", (_CommandsLater,), {"places": places})
+
+
+class _CommandsLater(TyperGroup):
+    places: Mapping[str, CommandPlace]
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - those of TyperGroup
+        super().__init__(**attributes)
+        for name, place in self.places.items():
+            self.commands[name] = TyperCommand(name, help=place.help)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of Typer, or of Click before
+        """As in Typer; called for the command that is run or completed."""
+        if args and args[0] in self.places:
+            self.commands[args[0]] = self.places[args[0]].load(args[0])
+        return super().resolve_command(ctx, args)
+
 
 _COMMANDS = {
     "info": CommandPlace(
@@ -41,7 +96,7 @@ _COMMANDS = {
         help="The splits of a query: the files that one task reads together.",
     ),
     "metadata": CommandPlace(
-        module="hudi_bridge.cli.metadata",
+        module="hudi_bridge.cli.inspection",
         name="metadata",
         help="The indexes in the metadata table, or the records of one of them.",
     ),
@@ -51,12 +106,12 @@ _COMMANDS = {
         help="Read the rows of the newest snapshot, or with --after those that later commits have written.",
     ),
     "get": CommandPlace(
-        module="hudi_bridge.cli.get",
+        module="hudi_bridge.cli.read",
         name="get",
         help="Look up the rows of record keys, with the indexes of the table.",
     ),
     "explain": CommandPlace(
-        module="hudi_bridge.cli.explain",
+        module="hudi_bridge.cli.read",
         name="explain",
         help="What read would read with the same options: files found, ruled out by which index, and left to read.",
     ),
@@ -86,7 +141,7 @@ _COMMANDS = {
         help="Examine a table, or all tables of a folder: what is damaged, stuck or costly, and what to do.",
     ),
     "report": CommandPlace(
-        module="hudi_bridge.cli.report",
+        module="hudi_bridge.cli.doctor",
         name="report",
         help="Write a page about a table: timeline, file slices, compaction, schema, findings, stories of records.",
     ),
@@ -101,7 +156,7 @@ _COMMANDS = {
         help="Serve tables to engines, live.",
     ),
     "publish": CommandPlace(
-        module="hudi_bridge.cli.publish",
+        module="hudi_bridge.cli.trino",
         name="publish_app",
         help="Write tables once in the form of other engines.",
     ),

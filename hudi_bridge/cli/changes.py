@@ -1,7 +1,22 @@
-"""``changes``: the changes of records in a range of commits, read once or followed until interrupted."""
+"""``changes``: the changes of records in a range of commits, read once or followed until interrupted.
 
-from collections.abc import Iterable, Iterator
+Follows the changes of a table: polls for new commits and writes their changes until interrupted.
+
+Output is flushed before the state is written. After a kill in between, a file is truncated to the size in the state; in
+a pipe, changes repeat.
+
+The position of a reader of changes, in a small JSON file that is replaced atomically.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Annotated
 
 import pyarrow as pa
@@ -9,12 +24,232 @@ import typer
 
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.cli import options
-from hudi_bridge.cli.follow_state import FollowState, read_state, write_state
-from hudi_bridge.cli.following import follow_changes
+from hudi_bridge.cli.grid import print_grid
 from hudi_bridge.cli.opening import open_table, rows_look
-from hudi_bridge.cli.output import Destination, write_rows
+from hudi_bridge.cli.output import (
+    Destination,
+    Format,
+    OutputFile,
+    Sink,
+    StandardOutput,
+    appearing,
+    naming,
+    refuse_existing,
+    write_rows,
+    write_stream,
+)
 from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
+from hudi_bridge.table import HudiTable
+
+_EXPECTED = "the state of changes of this table, as --state-file writes it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowState:
+    """The ``after`` to continue with, and the size of the output file at that point; None without an output file."""
+
+    table: str
+    after: str
+    written_bytes: int | None
+
+
+def read_state(path: Path, table: str) -> FollowState | None:
+    """The state that ``write_state`` wrote for a table; None if the file does not exist.
+
+    Raises:
+        QueryError: the file holds the state of another table, or no state at all.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        state = FollowState(**json.loads(text))
+        is_whole = isinstance(state.after, str) and (state.written_bytes is None or state.written_bytes >= 0)
+    except (ValueError, TypeError) as error:
+        raise QueryError("--state-file", f"{path}, which is no state ({error})", _EXPECTED) from error
+    if not is_whole:
+        raise QueryError("--state-file", f"{path}, which is no state", _EXPECTED)
+    if state.table != table:
+        raise QueryError("--state-file", f"{path}, the state of {state.table}", f"{_EXPECTED}, which is {table}")
+    return state
+
+
+def write_state(path: Path, state: FollowState) -> None:
+    """Replaces the file; a reader finds the old state or the new one, even after a crash.
+
+    Raises:
+        UnwritableFileError: the file cannot be written.
+    """
+    with appearing(path) as file:
+        file.write(json.dumps(asdict(state)).encode())
+        file.sync()
+
+
+_FILE_FORMATS = (Format.CSV, Format.SPREADSHEET, Format.JSON)
+_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.SPREADSHEET, Format.JSON, Format.ARROW)
+
+
+def follow_changes(
+    table: HudiTable,
+    change_format: ChangeFormat,
+    destination: Destination,
+    state: FollowState,
+    interval: float,
+    state_file: Path | None,
+) -> None:
+    """Writes the changes after a state, then new ones as they are committed, until Ctrl-C or SIGTERM.
+
+    The current poll is completed first; a second Ctrl-C interrupts it.
+
+    Raises:
+        QueryError: output in this format cannot be appended to.
+        InstantNotReadableError: files of changes were cleaned before they were read.
+    """
+    possible = _PIPE_FORMATS if destination.path is None else _FILE_FORMATS
+    if destination.format not in possible:
+        raise QueryError("--format", f"{destination.format}, which cannot be carried on with", " or ".join(possible))
+    with _stopping() as stopped, _open(destination, state) as (sink, written_bytes):
+        following = _Following(
+            table=table,
+            change_format=change_format,
+            state=replace(state, written_bytes=written_bytes),
+            interval=interval,
+            state_file=state_file,
+            sink=sink,
+            stopped=stopped,
+        )
+        if destination.format is Format.TABLE:
+            for dataset in following.looks():
+                print_grid(dataset.to_table())
+            return
+        dataset = table.changes(state.after, format=change_format)
+        with closing(following.batches(dataset.schema, is_typed=destination.format is Format.ARROW)) as batches:
+            write_stream(batches, dataset.schema, sink, destination.format, begins=not written_bytes)
+
+
+class _Following:
+    """Polls the table and keeps the state."""
+
+    def __init__(
+        self,
+        *,
+        table: HudiTable,
+        change_format: ChangeFormat,
+        state: FollowState,
+        interval: float,
+        state_file: Path | None,
+        sink: Sink,
+        stopped: "_Stop",
+    ) -> None:
+        self._table = table
+        self._change_format = change_format
+        self._state = state
+        self._interval = interval
+        self._state_file = state_file
+        self._sink = sink
+        self._stopped = stopped
+
+    def looks(self) -> Iterator[HudiDataset]:
+        """The changes of each poll that found commits; the caller must write them before it asks for the next."""
+        while True:
+            dataset = self._table.changes(self._state.after, format=self._change_format)
+            if dataset.next_after != self._state.after:
+                yield dataset
+                self._written(str(dataset.next_after))
+            if self._stopped.wait(self._interval):
+                return
+            self._table = self._table.refresh()
+
+    def batches(self, schema: pa.Schema, *, is_typed: bool) -> Generator[pa.RecordBatch, None, None]:
+        """The changes of all polls.
+
+        Raises:
+            QueryError: the columns have changed, and the format (``is_typed``) states their types at its start.
+        """
+        for dataset in self.looks():
+            if is_typed and dataset.schema != schema:
+                raise QueryError(
+                    "--follow", "columns that have changed", "the same ones; carry on with the next --after"
+                )
+            yield from dataset.to_batches()
+
+    def _written(self, after: str) -> None:
+        self._sink.flush()
+        written_bytes = None
+        if self._state.written_bytes is not None:
+            self._sink.sync()
+            written_bytes = self._sink.tell()
+        self._state = replace(self._state, after=after, written_bytes=written_bytes)
+        if self._state_file is not None:
+            write_state(self._state_file, self._state)
+
+
+@contextmanager
+def _open(destination: Destination, state: FollowState) -> Iterator[tuple[Sink, int | None]]:
+    """The sink and its current size; an existing file is truncated to the size in the state, if it has one."""
+    path = destination.path
+    if path is None:
+        output = StandardOutput()
+        yield output, None
+        output.flush()
+        return
+    if destination.no_clobber and state.written_bytes is None:
+        refuse_existing(path)
+    with OutputFile(path, "r+b" if path.exists() else "w+b", path) as file:
+        with naming(path):
+            end = file.seek(0, os.SEEK_END)
+        if state.written_bytes is not None and path.is_file():
+            if end < state.written_bytes:
+                expected = f"the {state.written_bytes} bytes that were written by the state"
+                raise QueryError("--output", f"{path} of {end} bytes", expected)
+            end = file.seek(state.written_bytes)
+            file.truncate()
+        yield file, end
+
+
+class _Stop:
+    """A flag for signal handlers. ``threading.Event`` takes a lock, so setting it in a handler could deadlock."""
+
+    def __init__(self) -> None:
+        self._signals: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Sets the flag."""
+        self._signals.put(None)
+
+    def is_set(self) -> bool:
+        """Whether the flag is set."""
+        return not self._signals.empty()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits for the flag; returns whether it was set within ``seconds``."""
+        try:
+            self._signals.get(timeout=seconds)
+        except Empty:
+            return False
+        self._signals.put(None)
+        return True
+
+
+@contextmanager
+def _stopping() -> Iterator[_Stop]:
+    """Yields a flag that SIGINT and SIGTERM set; a second Ctrl-C raises KeyboardInterrupt."""
+    stopped = _Stop()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set() and number == signal.SIGINT:
+            signal.default_int_handler(number, frame)
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def changes(

@@ -11,11 +11,11 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.opening import open_table
 from hudi_bridge.cli.output import ROWS_IN_TABLE, Destination, Format, write, write_rows
-from hudi_bridge.cli.read import column_names
-from hudi_bridge.cli.row_tests import row_condition
-from hudi_bridge.cli.session import table_name
+from hudi_bridge.cli.read import column_names, row_condition
+from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import counting_rows, print_note
-from hudi_bridge.differences.states import (
+from hudi_bridge.display import Array, ArrowType, counted, is_nested, to_json, values_as_text
+from hudi_bridge.tools.diff.states import (
     AFTER,
     BEFORE,
     CHANGED,
@@ -27,9 +27,7 @@ from hudi_bridge.differences.states import (
     PARTITION,
     UPDATE,
 )
-from hudi_bridge.differences.table_difference import DifferenceCounts, TableDifference
-from hudi_bridge.display import counted
-from hudi_bridge.plain_values import Array, ArrowType, is_nested, to_json, values_as_text
+from hudi_bridge.tools.diff.table_difference import DifferenceCounts, TableDifference
 
 _VALUES = "values"
 _ARROW = "→"

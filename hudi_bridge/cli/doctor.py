@@ -1,4 +1,7 @@
-"""``doctor``: what is wrong with a table, or with all tables of a folder."""
+"""``doctor``: what is wrong with a table, or with all tables of a folder.
+
+``report``: a page about a table, in one file.
+"""
 
 import shutil
 import sys
@@ -12,12 +15,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hudi_bridge.cli import options
-from hudi_bridge.cli.names_of_tables import folder_of
-from hudi_bridge.cli.opening import parse_options, parse_storage_options
-from hudi_bridge.cli.sinks import noticing_closed_pipe, open_sink
-from hudi_bridge.cli.terminal import escape_control, telling_progress
+from hudi_bridge.cli.opening import open_table, parse_options, parse_storage_options
+from hudi_bridge.cli.options import folder_of
+from hudi_bridge.cli.output import noticing_closed_pipe, open_sink
+from hudi_bridge.cli.terminal import escape_control, print_note, telling_progress
 from hudi_bridge.display import counted, size_text
-from hudi_bridge.doctor import (
+from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.tools.doctor import (
     Diagnosis,
     Finding,
     Limits,
@@ -26,10 +31,9 @@ from hudi_bridge.doctor import (
     is_table_folder,
     tables_below,
 )
-from hudi_bridge.doctor.examined import Progress
-from hudi_bridge.doctor.html_page import html_page, subtitle, summary
-from hudi_bridge.errors import HudiReadError, TableNotFoundError
-from hudi_bridge.storage import Storage
+from hudi_bridge.tools.doctor.examined import Progress
+from hudi_bridge.tools.doctor.html_page import html_page, subtitle, summary
+from hudi_bridge.tools.report import gather, html_report
 
 WARNED = 3
 """The exit code if there is nothing worse than a warning."""
@@ -215,3 +219,43 @@ def _cost_lines(diagnosis: Diagnosis) -> Iterator[_Line]:
         name = f"{cost.partition_path}/{cost.file_id}" if cost.partition_path else cost.file_id
         counts = f"{counted(cost.log_files, 'log file')} of {counted(cost.delta_commits, 'write')}"
         yield _INDENT, f"{name}: {size_text(cost.log_bytes)}, {ratio}, {counts}", ""
+
+
+def report(
+    table: options.Table,
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Tell the story of this record key, as in _hoodie_record_key. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read all rows and indexes, too, for findings as of doctor --deep.")
+    ] = False,
+    now: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The time by which something is too old. Default: now.", show_default=False),
+    ] = None,
+    option: options.Option = None,
+    payload: options.Payload = None,
+    storage_option: options.StorageOption = None,
+    output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
+) -> None:
+    """Write a page about a table: timeline, file slices, compaction, schema, findings, stories of records.
+
+    The page is one HTML file that loads nothing. Nothing of the table is changed.
+    """
+    if output is None and sys.stdout.isatty():
+        raise QueryError("--output", "a terminal", "a file for the page, such as -o report.html")
+    opened = open_table(table, option, payload, storage_option)
+    with telling_progress() as tell:
+        gathered = gather(opened, key or (), deep=deep, now=now, progress=tell)
+    for story in gathered.stories:
+        if not story.file_groups:
+            print_note(f"{story.record_key} is not in the table as of {story.instant}")
+    with open_sink(output, no_clobber=no_clobber) as sink:
+        sink.write(html_report(gathered).encode())

@@ -1,10 +1,19 @@
 """``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
 
 Only these commands import the connector, which is slow and needs its own extra.
+
+A file of TOML with the options of a command, by their long names; the command line comes before it.
+
+What a service logs, on the standard error output: as text, or as one JSON object a line.
 """
 
+import json
+import logging
 import os
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,28 +22,105 @@ import typer
 
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.cli import options
-from hudi_bridge.cli.config_file import read_config, use_config
-from hudi_bridge.cli.log_lines import LogFormat, LogLevel, log_to_standard_error
-from hudi_bridge.cli.opening import (
-    load_payloads,
-    note_empty_past,
-    open_table,
-    parse_options,
-    parse_storage_options,
-)
+from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_options, parse_storage_options
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.lakes.catalog_tables import CatalogTables
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
-from hudi_bridge.connectors.lakes.tables import TablesByName
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.lakes.tables import CatalogTables, MergeSettings, MergingByTable, TablesByName
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
+
+
+def read_config(path: Path | None) -> Mapping[str, Any]:
+    """The content of a file; nothing without a file.
+
+    Raises:
+        QueryError: the file cannot be read, or is not TOML.
+    """
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise QueryError("--config", f"{path}: {error}", "a file of TOML") from error
+
+
+def use_config(context: typer.Context, path: Path | None, sections: Collection[str]) -> None:
+    """Make the options of a file the defaults of the command; tables of the names ``sections`` are not options.
+
+    Raises:
+        QueryError: the file cannot be read, or has an option that the command does not.
+    """
+    known = {name.replace("_", "-"): parameter for name, parameter in _parameters(context).items()}
+    defaults: dict[str, Any] = {}
+    for name, value in read_config(path).items():
+        if name in sections:
+            continue
+        parameter = known.get(name)
+        if parameter is None:
+            raise QueryError("--config", f"{path} with {name!r}", f"one of {', '.join(sorted((*known, *sections)))}")
+        is_list = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs < 0
+        if isinstance(value, dict) or isinstance(value, list) != is_list:
+            expected = "a list" if is_list else "one value"
+            raise QueryError("--config", f"{path} with {name} = {value!r}", expected)
+        defaults[parameter.name] = value
+    context.default_map = {**(context.default_map or {}), **defaults}
+
+
+def _parameters(context: typer.Context) -> dict[str, Any]:
+    """The parameters of the command by their name in the command line, but for ``--config`` and ``--help``."""
+    found: dict[str, Any] = {}
+    for parameter in context.command.params:
+        if parameter.is_eager or parameter.name is None:
+            continue
+        option = next((one for one in parameter.opts if one.startswith("--")), parameter.name)
+        found[option.removeprefix("--")] = parameter
+    return found
+
+
+class LogFormat(StrEnum):
+    """The values of ``--log-format``."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The values of ``--log-level``."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object for each record: time (UTC), level, logger, thread, message, and the traceback of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_to_standard_error(log_format: LogFormat, level: LogLevel) -> None:
+    """Have this package log at a level, and all others from warnings on."""
+    handler = logging.StreamHandler()
+    is_json = log_format is LogFormat.JSON
+    handler.setFormatter(JsonLines() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("hudi_bridge").setLevel(level.name)
+
 
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
 
-_PACKAGE = "hudi_bridge.connectors.iceberg."
 
 Locate = Annotated[
     list[str] | None,
@@ -45,11 +131,11 @@ Locate = Annotated[
         show_default=False,
     ),
 ]
-RewriteLists = Annotated[
+ListsAsStored = Annotated[
     bool,
     typer.Option(
-        "--rewrite-lists",
-        help="Rewrite base files with two-level lists, which DuckDB and Spark misread.",
+        "--lists-as-stored",
+        help="Leave base files where they are though DuckDB or Spark misread their lists or maps; Trino reads them.",
     ),
 ]
 RewriteAbove = Annotated[
@@ -86,7 +172,6 @@ KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files 
 Builds = Annotated[
     int | None, typer.Option(min=1, help="How many file slices to build at once.", show_default="one a core")
 ]
-
 
 _SECTIONS = ("reader", "oidc", "credentials")
 
@@ -144,7 +229,7 @@ def serve_iceberg(
     ] = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
-    rewrite_lists: RewriteLists = False,
+    lists_as_stored: ListsAsStored = False,
     rewrite_above: RewriteAbove = None,
     format_version: FormatVersionOption = 2,
     locate: Locate = None,
@@ -196,15 +281,19 @@ def serve_iceberg(
     """Show every Hudi table as a live Iceberg table, through an Iceberg REST catalog."""
     if (tls_certificate is None) != (tls_key is None):
         raise QueryError("TLS", "one of two files", "--tls-certificate and --tls-key")
-    server, rewriting, document = _connector("server"), _connector("rewriting").Rewriting, read_config(config)
+    server, rewriting, document = (
+        _later("hudi_bridge.service.server"),
+        _later("hudi_bridge.connectors.iceberg.compatibility").Rewriting,
+        read_config(config),
+    )
     log_to_standard_error(log_format, log_level)
     tables = _tables(root or [], table or [], from_catalog, parse_storage_options(storage_option))
     service = server.IcebergService(
         server.ServiceOptions(
             tables=tables,
             merging=MergingByTable.parse(option or [], load_payloads(payload), tables.find_by_name),
-            rewriting=rewriting.of(lists=rewrite_lists, above_percent=rewrite_above),
-            format_version=_connector("format_version").FormatVersion.of(format_version),
+            rewriting=rewriting.of(lists_as_stored=lists_as_stored, above_percent=rewrite_above),
+            format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(format_version),
             scratch=Scratch.open(scratch, is_private=True),
             locations=Locations.of(tuple(locate or ())),
             host=host,
@@ -214,8 +303,8 @@ def serve_iceberg(
             keep=keep,
             keep_seconds=60 * keep_minutes,
             watch_seconds=watch,
-            access=_connector("service_config").access_of(document),
-            vending=_connector("vending_config").vending_of(document),
+            access=_later("hudi_bridge.service.config").access_of(document),
+            vending=_later("hudi_bridge.service.config").vending_of(document),
             tls=server.Tls(certificate=tls_certificate, key=tls_key) if tls_certificate and tls_key else None,
             requests_per_second=requests_per_second,
             access_log=access_log,
@@ -245,7 +334,7 @@ def publish_iceberg(
     option: options.Option = None,
     payload: options.Payload = None,
     storage_option: options.StorageOption = None,
-    rewrite_lists: RewriteLists = False,
+    lists_as_stored: ListsAsStored = False,
     rewrite_above: RewriteAbove = None,
     for_client: ForClient = None,
     cut_times: CutTimes = False,
@@ -256,12 +345,12 @@ def publish_iceberg(
     builds: Builds = None,
 ) -> None:
     """Write a Hudi table as an Iceberg table, which refers to the base files where they are."""
-    rewriting = _connector("rewriting").Rewriting.of(
-        lists=rewrite_lists, above_percent=rewrite_above, client=for_client, cut_times=cut_times
+    rewriting = _later("hudi_bridge.connectors.iceberg.compatibility").Rewriting.of(
+        lists_as_stored=lists_as_stored, above_percent=rewrite_above, client=for_client, cut_times=cut_times
     )
     opened = open_table(table, option, payload, storage_option)
     note_empty_past(opened, as_of)
-    published = _connector("publish").publish_table(
+    published = _later("hudi_bridge.connectors.iceberg.publish").publish_table(
         opened.storage,
         Scratch.open(to),
         locations=Locations.of(tuple(locate or ())),
@@ -270,7 +359,9 @@ def publish_iceberg(
         query_type=QueryType.READ_OPTIMIZED if read_optimized else opened.query_type,
         as_of=as_of,
         rewriting=rewriting,
-        format_version=_connector("format_version").FormatVersion.of(format_version, rewriting.client),
+        format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(
+            format_version, rewriting.client
+        ),
         keep=keep,
         keep_seconds=60 * keep_minutes,
     )
@@ -281,8 +372,8 @@ def publish_iceberg(
         print_note(note)
 
 
-def _connector(module: str) -> Any:  # noqa: ANN401 - a module
-    return import_module(_PACKAGE + module)
+def _later(module: str) -> Any:  # noqa: ANN401 - a module
+    return import_module(module)
 
 
 def _cores() -> int:

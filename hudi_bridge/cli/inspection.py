@@ -1,4 +1,7 @@
-"""``info``, ``schema``, ``timeline``, ``show``, ``slices`` and ``splits``: everything about a table except its rows."""
+"""``info``, ``schema``, ``timeline``, ``show``, ``slices`` and ``splits``: everything about a table except its rows.
+
+``metadata``: what is in the metadata table of a table.
+"""
 
 import sys
 from collections.abc import Mapping
@@ -9,19 +12,24 @@ import typer
 from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look, print_properties
 from hudi_bridge.cli.opening import note_empty_past, open_table
-from hudi_bridge.cli.output import Destination, Format, write
+from hudi_bridge.cli.output import Destination, Format, write, write_rows
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
 from hudi_bridge.config import QueryType
 from hudi_bridge.display import size_text
+from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import (
     inspect_columns,
+    inspect_commit,
+    inspect_commit_files,
+    inspect_commits,
     inspect_file_slices,
+    inspect_metadata_records,
+    inspect_metadata_table,
     inspect_splits,
     inspect_table,
     inspect_timeline,
     table_facts,
 )
-from hudi_bridge.inspection_of_commits import inspect_commit, inspect_commit_files, inspect_commits
 
 _TIMELINE = Look(keep=("requested_time", "action", "state"))
 _COMMITS = Look(keep=("requested_time", "operation", "rows_inserted", "rows_updated", "rows_deleted", "action"))
@@ -172,3 +180,35 @@ def _properties(facts: Mapping[str, Any]) -> dict[str, str]:
         else:
             properties[name] = "" if value is None else str(value)
     return properties
+
+
+_PARTITIONS = Look(keep=("partition", "usable", "why_not"))
+_RECORDS = Look(keep=("key",))
+
+
+def metadata(
+    table: options.Table,
+    partition: Annotated[
+        str | None,
+        typer.Argument(metavar="[INDEX]", help="The index to show: files, record_index, …", show_default=False),
+    ] = None,
+    *,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="KEY", help="Only the record of this key.", show_default=False)
+    ] = None,
+    limit: options.Limit = None,
+    option: options.Option = None,
+    storage_option: options.StorageOption = None,
+    output_format: options.FormatChoice = None,
+    output: options.OutputFile = None,
+    no_clobber: options.NoClobber = False,
+) -> None:
+    """The indexes in the metadata table, or the records of one of them."""
+    destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    opened = open_table(table, option, storage_option=storage_option)
+    if partition is not None:
+        write_rows(inspect_metadata_records(opened, partition, key), destination, limit=limit, look=_RECORDS)
+        return
+    if key:
+        raise QueryError("--key", "a key without INDEX", "the index to look in")
+    write(inspect_metadata_table(opened).to_reader(), destination, limit=limit, look=_PARTITIONS)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hudi_bridge.errors import InstantNotReadableError, QueryError
-from hudi_bridge.waiting import has_abandoned_call
+from hudi_bridge.threads import has_abandoned_call
 
 
 def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
@@ -39,7 +39,7 @@ _allocate_sparingly()
 try:
     from hudi_bridge.cli import terminal
     from hudi_bridge.cli.app import app
-    from hudi_bridge.cli.sinks import OutputClosedError, noticing_closed_pipe
+    from hudi_bridge.cli.output import OutputClosedError, noticing_closed_pipe
 except ModuleNotFoundError as error:
     _exit_if_of_extra(error)
     raise

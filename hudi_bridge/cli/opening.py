@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hudi_bridge.cli.grid import Look
-from hudi_bridge.cli.names_of_tables import path_of
+from hudi_bridge.cli.options import path_of
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload

@@ -10,14 +10,13 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 import typer
 
-from hudi_bridge.cli.output import Destination, Format, write
-from hudi_bridge.cli.sinks import open_sink
+from hudi_bridge.cli.output import Destination, Format, open_sink, write
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.schema.difference import SchemaChange, type_name
 from hudi_bridge.schema.infer import SchemaProposal
 from hudi_bridge.schema.internal import InternalSchema
-from hudi_bridge.schema_history import FileColumns, SchemaVersion
+from hudi_bridge.splits.schema_history import FileColumns, SchemaVersion
 from hudi_bridge.table import HudiTable
 
 History = Annotated[bool, typer.Option("--history", help="Show the versions of the schema and what each has changed.")]

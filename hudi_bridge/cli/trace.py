@@ -16,16 +16,16 @@ from rich.text import Text
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write
-from hudi_bridge.cli.row_tests import row_condition
-from hudi_bridge.cli.session import table_name
+from hudi_bridge.cli.read import row_condition
+from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.table import HudiTable
-from hudi_bridge.trace.base_search import BaseCheck
-from hudi_bridge.trace.record_history import FileGroupHistory, RecordHistory, history_schema
-from hudi_bridge.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW
-from hudi_bridge.trace.versions import RecordVersion, ordering_text, shown_values
+from hudi_bridge.tools.trace.base_search import BaseCheck
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_schema
+from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
+from hudi_bridge.tools.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4

@@ -1,23 +1,24 @@
-"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto."""
+"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto.
+
+``publish``: the commands that write tables once in the form of other engines.
+"""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from hudi_bridge.cli import options
+from hudi_bridge.cli import iceberg, options
 from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import load_payloads, open_table
-from hudi_bridge.cli.output import Destination, Format, write
-from hudi_bridge.cli.session import table_name
-from hudi_bridge.cli.sinks import noticing_closed_pipe
+from hudi_bridge.cli.output import Destination, Format, noticing_closed_pipe, write
+from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publication import Publication, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, Engine
+from hudi_bridge.connectors.trino.sql_types import Dialect, Engine
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError
 
@@ -142,3 +143,8 @@ def log_records(
     typer.echo(done.publication.publication)
     instant = done.publication.instant
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")
+
+
+publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
+publish_app.command("iceberg")(iceberg.publish_iceberg)
+publish_app.command("log-records")(log_records)

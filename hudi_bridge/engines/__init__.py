@@ -3,29 +3,46 @@
 Connectors use no other module of the read path.
 """
 
-from hudi_bridge.engines.column_ids import ColumnIds, column_ids
-from hudi_bridge.engines.file_statistics import ColumnStatistics, column_statistics, in_path_and_file
 from hudi_bridge.engines.identity import context_identity, identity, payload_identity, slice_identity
-from hudi_bridge.engines.key_field import single_key_field
-from hudi_bridge.engines.log_blocks import LogDeletes, StoredLogBlock, iter_log_blocks
+from hudi_bridge.engines.log_blocks import (
+    LogDeletes,
+    StoredLogBlock,
+    base_key_range,
+    held_keys,
+    iter_log_blocks,
+    log_record_keys,
+    record_layout,
+)
 from hudi_bridge.engines.merged_slices import MemoryStore, MergedSlice, MergedSlices, MergeStore
-from hudi_bridge.engines.record_layout import record_layout
-from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
-from hudi_bridge.engines.slice_keys import base_key_range, held_keys, log_record_keys
-from hudi_bridge.engines.stored_base_file import StoredBaseFile, iter_fields
+from hudi_bridge.engines.slice_delta import (
+    SliceDelta,
+    SurvivingLogRecords,
+    single_key_field,
+    slice_delta,
+    slice_delta_in,
+)
+from hudi_bridge.engines.stored_base_file import (
+    ColumnIds,
+    ColumnStatistics,
+    StoredBaseFile,
+    column_ids,
+    column_statistics,
+    in_path_and_file,
+    iter_fields,
+)
+from hudi_bridge.merge.arrays import is_number, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.ordering_fields import is_number, ordering_path, ordering_type
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_value
-from hudi_bridge.readers.joined_conditions import MOST_PARTS, Joined, joined_by_and, joined_by_or, one_of
-from hudi_bridge.readers.parallel import iter_parallel, most_at_once
+from hudi_bridge.readers.filters import MOST_PARTS, Joined, joined_by_and, joined_by_or, one_of
 from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.evolve import has_two_levels
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
-from hudi_bridge.splits.query_plan import Split
+from hudi_bridge.splits.planner import Split
 
 __all__ = [
     "IS_DELETED_COLUMN",

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_bridge.masking import without_secrets
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.masking import without_secrets
 
 _VERSION = 1
 """To be raised when slices with the same field values are read differently than before."""
@@ -36,6 +36,7 @@ NOT_IDENTIFYING: Final = frozenset(
         "log_memory_bytes",
         # These decide how the files are reached.
         "storage_options",
+        "needs_keys",
         # These decide which slices are read.
         "fields_spell_keys",
         "skips_slices",

@@ -1,22 +1,58 @@
-"""The log blocks of a file slice, for engines that show them to users."""
+"""The log blocks of a file slice, for engines that show them to users.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import assert_never
+How the Avro records of a log block are stored, for engines that decode them by themselves.
+
+A layout is JSON: ``{"width": 3, "fields": [[0, "string"], [null, "long"], [2, ["union", ["null", "double"]]]]}``. Its
+fields are those of the writer, in stored order: the slot of each among the columns of the query, null if it is not
+wanted, and its type: ``null``, ``boolean``, ``long``, ``millis`` (a long, times 1,000 in the query), ``float``,
+``double``, ``string``, ``bytes``, ``["fixed", size]``, ``["decimal", scale, size or null]``, ``["enum", symbols]``,
+``["array", type]``, ``["map", type]``, ``["row", types]``, ``["union", types]``, or ``["repeated", type]`` for values
+that are mostly those of the record before. Slots without a field are null.
+
+Finds the record keys that a file slice holds.
+
+Source: ``HoodieKeyLookupHandle`` of Hudi.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.indexes.footer_index import FooterIndex, footer_index, known_footer_index
+from hudi_bridge.logformat.avro_columns import record_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.record_bounds import record_bounds
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.log_record_scanner import read_live_blocks, read_log_file
+from hudi_bridge.readers.log_scan import LogScan, log_memory_bytes, read_live_blocks, read_log_file
+from hudi_bridge.readers.split_columns import internal_schemas, record_keys
+from hudi_bridge.schema.avro import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    arrow_schema,
+    parse_avro_schema,
+)
+from hudi_bridge.schema.evolve import StoredAs
+from hudi_bridge.schema.file_columns import Outcome, map_columns
+from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
+from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _HEAD_BYTES = 8
 _LENGTH_BYTES = 4
@@ -120,3 +156,152 @@ def _records(block: LogBlock) -> AvroRecords | None:
             return None
         case _:
             assert_never(block.block_type)
+
+
+Layout: TypeAlias = "str | list[Layout | int | None]"
+
+_MOST_LEVELS = 8
+_NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
+_NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
+_WIDENED = ("int", "long")
+_REPEATED = (META_COLUMNS[0], *META_COLUMNS[3:])
+
+
+def record_layout(split: RealtimeFileSplit, block: StoredLogBlock) -> str:
+    """The layout of the records of an Avro data block, by the columns of the query.
+
+    Raises:
+        UnsupportedTableError: its columns are not those of the query, by their names, or no layout can express them.
+        CorruptTableError: the block has no schema, or one that is not Avro's.
+    """
+    writer = parse_avro_schema(block.writer_schema or "", block.log_path, block.offset)
+    schema, from_path = split.context.schema, split.path_values
+    where = f"in {block.log_path} at byte {block.offset}"
+    if (reason := _why_not_by_name(split, block, arrow_schema(writer))) is not None:
+        raise _unsupported(f"{reason}, {where}", "columns of the same names and types, or ints that are now longs")
+    slots = {name: slot for slot, name in enumerate(schema.names) if name not in from_path}
+    types = {one.name: _layout(one.type, f"{one.name}, {where}") for one in writer.fields}
+    fields = [[slots.get(name), ["repeated", kind] if name in _REPEATED else kind] for name, kind in types.items()]
+    return json.dumps({"width": len(schema), "fields": fields})
+
+
+def _why_not_by_name(split: RealtimeFileSplit, block: StoredLogBlock, stored: pa.Schema) -> str | None:
+    """Why the columns of the query are not those of the same names in the block; None if they are."""
+    context = split.context
+    file_ids, query_ids = internal_schemas(block.instant_time or "", context)
+    path_columns = tuple(name for name in context.path_columns if name in split.path_values)
+    columns = map_columns(
+        stored,
+        context.schema,
+        file_ids=file_ids,
+        query_ids=query_ids,
+        path_columns=path_columns,
+        stored_as=StoredAs.AVRO,
+        defaults=dict(context.field_defaults),
+    )
+    for one in columns:
+        if one.outcome in _NOT_IN_RESULT or one.outcome is Outcome.FROM_PATH:
+            continue
+        is_within = "." in (one.column or "")
+        is_same = one.outcome is Outcome.READ and one.column == one.file_column
+        is_missing = one.outcome in _NULL_IN_BOTH and not is_within and one.column not in stored.names
+        is_widened = one.outcome is Outcome.CAST and (one.file_type, one.query_type) == _WIDENED and not is_within
+        if not (is_same or is_missing or is_widened):
+            return f"{one.column}: {one}"
+    for field in context.schema:
+        if field.name in stored.names and field.name not in path_columns:
+            found = stored.field(field.name).type
+            if found != field.type and (found, field.type) != (pa.int32(), pa.int64()):
+                return f"{field.name} of type {found}, which is {field.type} in the table"
+    return None
+
+
+def _unsupported(found: str, supported: str) -> UnsupportedTableError:
+    return UnsupportedTableError("log block to decode by its layout", found, supported)
+
+
+def _layout(avro: AvroType, column: str, level: int = 0) -> Layout:
+    if level > _MOST_LEVELS:
+        raise _unsupported(f"more than {_MOST_LEVELS} levels in column {column}", f"up to {_MOST_LEVELS} levels")
+    match avro:
+        case AvroPrimitive():
+            return _primitive(avro, column)
+        case AvroFixed():
+            return _fixed(avro, column)
+        case AvroEnum():
+            return ["enum", list(avro.symbols)]
+        case AvroArray():
+            return ["array", _layout(avro.items, column, level + 1)]
+        case AvroMap():
+            return ["map", _layout(avro.values, column, level + 1)]
+        case AvroUnion():
+            if len(avro.members) > 1:
+                raise _unsupported(f"several types in column {column}", "one type, or null")
+            return ["union", [_layout(branch, column, level) for branch in avro.branches]]
+        case AvroRecord():
+            return ["row", [_layout(field.type, column, level + 1) for field in avro.fields]]
+
+
+def _fixed(avro: AvroFixed, column: str) -> Layout:
+    if avro.logical is None:
+        return ["fixed", avro.size_bytes]
+    if avro.logical.name != "decimal":
+        raise _unsupported(f"a VECTOR in column {column}", "other types")
+    return ["decimal", avro.logical.scale, avro.size_bytes]
+
+
+def _primitive(avro: AvroPrimitive, column: str) -> Layout:
+    logical = avro.logical.name if avro.logical is not None else None
+    if logical == "decimal" and avro.logical is not None:
+        return ["decimal", avro.logical.scale, None]
+    if logical is not None and logical.endswith("-millis"):
+        return "millis"
+    if logical is not None and logical.endswith("-nanos"):
+        raise _unsupported(f"nanoseconds in column {column}", "milliseconds and microseconds")
+    return "long" if avro.kind in ("int", "long") else avro.kind
+
+
+def base_key_range(storage: Storage, split: RealtimeFileSplit) -> tuple[str, str] | None:
+    """The lowest and highest record key of the base file; None without a base file or if its footer has no range."""
+    return _footer_index(storage, split).key_range
+
+
+def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int = 1) -> Iterator[Column]:
+    """The keys of the records that the logs of a slice insert or update, a part at a time.
+
+    ``at_once`` slices that are read at the same time share the memory for logs.
+    """
+    rule = split.context.merge_rule
+    if rule is None or not split.log_paths:
+        return
+    scan = LogScan(storage, split, rule, (), log_memory_bytes(split.context, at_once))
+    for records in [scan.records()] if scan.parts == 1 else map(scan.records_of_part, range(scan.parts)):
+        yield records.keys.slice(0, records.rows.num_rows).cast(pa.string())
+
+
+def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *, at_once: int = 1) -> Iterator[Column]:
+    """The keys among ``keys`` for which a snapshot has a row in this slice.
+
+    The base file is not read if its footer, with its key range and Bloom filter, rules out all keys.
+    """
+    context = split.context
+    if split.base_path is not None and not _footer_index(storage, split).possible(keys):
+        if not split.log_paths:
+            return
+        # Any rows of these keys are in the logs.
+        split = replace(split, base_path=None, base_size_bytes=0)
+    wanted = pa.array(keys, pa.string())
+    row_filter = pc.field(RECORD_KEY_COLUMN).isin(wanted) if context.populates_meta_fields else None
+    reader = open_reader_in(storage, split, context.key_columns, row_filter, use_threads=False, at_once=at_once)
+    for batch in reader.batches():
+        found: Any = record_keys(batch, context).cast(pa.string())
+        yield pc.unique(found.filter(pc.is_in(found, value_set=wanted)))
+
+
+def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
+    """The key range and Bloom filter in the footer of the base file; those that are known need not be read."""
+    known = known_footer_index(storage, split)
+    if known is not None or split.base_path is None:
+        return known or FooterIndex(key_range=None, bloom_filter=None)
+    with open_base_file(storage, split, split.base_path, use_threads=False) as base:
+        return footer_index(base, split)

@@ -19,7 +19,7 @@ from hudi_bridge.engines.slice_delta import SliceDelta, slice_delta_in
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _LOG = logging.getLogger(__name__)
 

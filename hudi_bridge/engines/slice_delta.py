@@ -2,6 +2,11 @@
 
 An engine reads the base file without the rows at ``deleted_positions``, and adds ``rows``; or it merges ``log_records``
 itself. If ``base_file.reason_incompatible`` gives a reason, it uses ``open_reader``.
+
+Whether an engine may join base rows with log records by a record key field instead of the record key.
+
+Conditions on the field then reach both sides of the join. How a field becomes a record key depends on the key generator
+and on the release of Hudi, so nothing is assumed: every row of the base file is looked up both ways.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.engines.key_field import KeyFieldLookup
 from hudi_bridge.engines.stored_base_file import BYTES_ELSEWHERE, StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
@@ -23,13 +27,60 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns
-from hudi_bridge.readers.log_record_scanner import LogScan, log_memory_bytes
+from hudi_bridge.readers.log_scan import LogScan, log_memory_bytes
 from hudi_bridge.readers.merge_in_parts import MergeInParts
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
-from hudi_bridge.splits.query_plan import Split
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.splits.planner import Split
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+
+_TYPES = (pa.string(), pa.int32(), pa.int64())
+"""Types whose values are equal in SQL as in Arrow."""
+
+
+def single_key_field(context: ReadContext) -> str | None:
+    """The only record key field of a table; None if there are several, or if it is nested or of the partition path."""
+    if len(context.record_key_fields) != 1:
+        return None
+    (name,) = context.record_key_fields
+    if name not in context.schema.names or name in context.path_columns:
+        return None
+    return name if context.schema.field(name).type in _TYPES else None
+
+
+class KeyFieldLookup:
+    """Compares what base rows find by a record key field with what they find by record key.
+
+    ``values`` are those of the log records: of deletes, which have no fields, the record key. ``is_same`` is whether
+    all base rows so far have found the same log records both ways.
+    """
+
+    def __init__(self, name: str, values: Column, keys: Column) -> None:
+        self.name = name
+        self.values = values
+        given: Any = values.drop_null()
+        self.is_same = len(given.unique()) == len(given)
+        self._is_key = values.equals(keys)
+
+    @classmethod
+    def of(cls, log: LogRecordMap, context: ReadContext) -> Self | None:
+        """The lookup for log records; None without a key field to look up by."""
+        name = single_key_field(context)
+        if name is None or name not in log.rows.schema.names:
+            return None
+        rows = log.rows.column(name)
+        try:
+            deletes = log.keys.slice(len(rows)).cast(rows.type)
+        except pa.ArrowInvalid:
+            return None
+        return cls(name, pa.concat_arrays([*rows.chunks, deletes]), log.keys)
+
+    def look_up(self, fields: Column, keys: Column, found: Column) -> None:
+        """Compare for a batch of base rows; ``found`` holds the log records that were found by ``keys``."""
+        if self.is_same and not (self._is_key and fields.equals(keys)):
+            by_field: Column = pc.index_in(fields, value_set=self.values, skip_nulls=True)
+            self.is_same = by_field.equals(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,29 +9,83 @@ The first index that is available decides:
 
 What an index cannot tell, it leaves to the next. A slice that is left may still not hold any of the keys: whoever reads
 it compares them. No slice that holds one is left out.
+
+The bucket index: a hash of the record key gives the bucket of a record, and the file ids of a bucket begin with it.
+
+The properties of a table do not name the number of buckets; a user's options do.
+
+Source: ``BucketIdentifier`` of Hudi.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from hudi_bridge.indexes.bucket_index import BucketIndex, bucket_of_file_id
-from hudi_bridge.indexes.slice_keys import known_footer_index, known_log_keys, read_footer_index, read_log_keys
-from hudi_bridge.indexes.wanted_keys import WantedKeys
-from hudi_bridge.splits.plan_notes import PlanNotes
+from hudi_bridge.indexes.footer_index import (
+    WantedKeys,
+    known_footer_index,
+    known_log_keys,
+    read_footer_index,
+    read_log_keys,
+)
+from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.threads import map_in_threads, map_while_waiting
 from hudi_bridge.timeline.plans import GroupId
+
+_INT32 = 0xFFFFFFFF
+_INT32_MAX = 0x7FFFFFFF
+_BUCKET = re.compile(r"[0-9]{8}(?=-)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketIndex:
+    """A bucket index with a fixed number of buckets, by the hash of some record key fields."""
+
+    buckets: int
+    hash_fields: tuple[str, ...]
+
+    def bucket_of(self, record_key: str) -> int | None:
+        """The bucket of a record; None where releases of Hudi differ in how they take the key apart."""
+        values = [record_key]
+        if ":" in record_key:
+            parts = [part.split(":") for part in record_key.split(",")]
+            if any(len(part) != 2 or part[1].startswith("__") for part in parts):  # noqa: PLR2004 - a name and a value
+                return None
+            fields = {name: value for name, value in parts}  # noqa: C416 - the parts are lists
+            if not fields.keys() >= set(self.hash_fields):
+                return None
+            values = [fields[name] for name in self.hash_fields]
+        hashed = 1
+        for value in values:
+            hashed = 31 * hashed + _java_hash(value) & _INT32
+        return (hashed & _INT32_MAX) % self.buckets
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """The bucket that a file id begins with; None if it does not look like one of a bucket index."""
+    found = _BUCKET.match(file_id)
+    return None if found is None else int(found[0])
+
+
+def _java_hash(text: str) -> int:
+    """``String.hashCode`` of Java, over UTF-16 code units, as an unsigned number."""
+    hashed = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        hashed = 31 * hashed + (high << 8 | low) & _INT32
+    return hashed
+
 
 _REQUESTS_AT_ONCE = 16
 _LOCAL_READS_AT_ONCE = 4
 _MOST_CHECKED = 8
 _BUCKET_FOLDER = ".hoodie/.bucket_index"
 """Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
-
 
 RECORD_INDEX = "record index"
 _BUCKETS = "bucket index"

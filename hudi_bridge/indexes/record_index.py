@@ -1,5 +1,9 @@
 """Uses the record index of the metadata table, as long as it is complete for the state of the table that is read.
 
+Where the record index says that records are: partition and file group of a record key.
+
+The index of a table is global, or has its own file groups for each partition, among which the same keys may occur.
+
 A global index has one location for a key. ``insert_overwrite`` looks no keys up: a record of the overwritten partition
 may be in another one as well, where an upsert left it although its partition column had changed. The index then has the
 newer location alone, and Hudi loses the other row. While such a write is on the active timeline, the index is not used.
@@ -8,26 +12,83 @@ A delete in a log takes its key out of the index when it is written. If it comes
 stays, and Hudi's look-ups lose it. So where late deletes lose, the index is not believed about a key that it has lost,
 as far as its own logs tell: its compaction forgets that the key was there.
 
-Source: ``SparkInsertOverwriteCommitActionExecutor``, ``HoodieBackedTableMetadataWriter``.
+Source: ``HoodieRecordIndexInfo``, ``HoodieTableMetadataUtil.getLocationFromRecordIndexInfo``,
+``SparkInsertOverwriteCommitActionExecutor``, ``HoodieBackedTableMetadataWriter``.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import TableType
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.metadata_table import MetadataTable, why_not_there
+from hudi_bridge.indexes.record_kinds import RECORD_INDEX, Ints
 from hudi_bridge.merge.payloads import merge_rule
-from hudi_bridge.metadata.record_index import record_locations
-from hudi_bridge.metadata.record_kinds import RECORD_INDEX
-from hudi_bridge.metadata.table import MetadataTable, why_not_there
 from hudi_bridge.timeline.commit_metadata import read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
+
+_FIELDS: list[Any] = [
+    pa.field("key", pa.string()),
+    pa.field("partition", pa.string()),
+    pa.field("file_id", pa.string()),
+    pa.field("instant", pa.timestamp("ms", "UTC")),
+]
+LOCATIONS = pa.schema(_FIELDS)
+"""The columns of locations; ``instant`` is when the record was inserted."""
+
+
+def record_locations(table: MetadataTable, keys: Sequence[str], within: Iterable[str] | None = None) -> pa.Table:
+    """The locations of records, in no order; a key that is not in the index has no row.
+
+    ``within`` names the partitions to look in if each has an index of its own, None for all. The same key may then be
+    in several. A global index ignores ``within``.
+
+    Raises:
+        CorruptTableError: the index is damaged.
+        StorageError: it cannot be read.
+    """
+    return locations_of(table.of_keys(RECORD_INDEX, keys, within))
+
+
+def locations_of(records: pa.Table) -> pa.Table:
+    """The locations in records of the index."""
+    encoded = records.column("file_id_encoding").to_numpy() == 0
+    file_ids = np.where(encoded, _uuid_file_ids(records), records.column("file_id").to_numpy())
+    columns = [
+        records.column("key"),
+        records.column("partition"),
+        pa.array(file_ids, pa.string()),
+        records.column("instant_ms").cast(pa.timestamp("ms", "UTC")),
+    ]
+    return pa.table(columns, schema=LOCATIONS)
+
+
+def _uuid_file_ids(records: pa.Table) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
+    """File ids from their parts: the two halves of a UUID, and a number after it unless that is negative."""
+    halves = [_numbers(records, f"file_id_{half}_bits", 0) for half in ("high", "low")]
+    numbers = _numbers(records, "file_index", -1).tolist()
+    raw = np.stack(halves, axis=1).astype(">i8").tobytes().hex()
+    texts = []
+    for row, number in enumerate(numbers):
+        digits = raw[32 * row : 32 * row + 32]
+        uuid = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        texts.append(uuid if number < 0 else f"{uuid}-{number}")
+    return np.array(texts, dtype=object)
+
+
+def _numbers(records: pa.Table, name: str, default: int) -> Ints:
+    column: Any = records.column(name)
+    numbers: Ints = column.fill_null(default).to_numpy()
+    return numbers
+
 
 _LOG = logging.getLogger(__name__)
 _OVERWRITES_PARTITIONS = "INSERT_OVERWRITE"

@@ -8,32 +8,72 @@ not enter the rows of ``bulk_insert``, which its own queries then miss. So the i
 the active timeline shows that only writes that enter their rows came after its creation.
 
 Source: ``SecondaryIndexSupport`` and ``HoodieBackedTableMetadata.readSecondaryIndexLocationsWithKeys`` of Hudi.
+
+The records of a secondary index: which record keys have a value in a column.
+
+A record is its key alone, ``value$record key``, both with a backslash before each backslash, dollar and null character.
+A value that is null is a null character. Since 1.1, the value alone decides on the file group, before it the whole key.
+
+Source: ``SecondaryIndexKeyUtils`` of Hudi.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.errors import HudiReadError
+from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.indexes.candidates import RecordIndex
+from hudi_bridge.indexes.metadata_table import IndexDefinition, MetadataTable
+from hudi_bridge.indexes.record_kinds import KEY, RECORD_INDEX, SECONDARY_INDEX
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.metadata.index_definitions import IndexDefinition
-from hudi_bridge.metadata.record_kinds import RECORD_INDEX, SECONDARY_INDEX
-from hudi_bridge.metadata.secondary_index import keys_with_values
-from hudi_bridge.metadata.table import MetadataTable
-from hudi_bridge.readers.filter_values import allowed_values
-from hudi_bridge.splits.plan_notes import PlanNotes
+from hudi_bridge.readers.filters import allowed_values
+from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_indexing_plan
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
+
+_SPECIAL = re.compile(r"([\\$\0])")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_PARTS = re.compile(r"(?P<value>(?:[^\\$]|\\.)*)\$(?P<key>.*)", re.DOTALL)
+
+
+def keys_with_values(table: MetadataTable, partition: str, values: Iterable[str], *, by_value: bool) -> list[str]:
+    """The record keys that have one of the values; ``by_value`` is whether values decide on the file group.
+
+    Raises:
+        CorruptTableError: the index is damaged.
+        StorageError: it cannot be read.
+    """
+    prefixes = {value: _SPECIAL.sub(r"\\\1", value) + "$" for value in values}
+    # Of what releases hash a part is escaped, and has the dollar, or is not and has not.
+    hashed = [(value, prefix, prefix[:-1]) for value, prefix in prefixes.items()] if by_value else None
+    found = table.of_prefixes(partition, list(prefixes.values()), hashed)
+    return [_record_key(partition, str(key)) for key in found.column(KEY).to_pylist()]
+
+
+def stored_keys(values: Column, keys: Column) -> Column:
+    """The records of an index for the values of rows, as text and not null, and their record keys."""
+    parts: list[Any] = [pc.replace_substring_regex(one, r"([\\$\x00])", r"\\\1") for one in (values, keys)]
+    joined: Column = pc.binary_join_element_wise(*parts, "$")
+    return joined
+
+
+def _record_key(partition: str, stored: str) -> str:
+    parts = _PARTS.fullmatch(stored)
+    if parts is None:
+        raise CorruptTableError(partition, None, f"a key {stored!r}", "a value, a dollar and a record key")
+    return _ESCAPED.sub(r"\1", parts["key"])
+
 
 _LOG = logging.getLogger(__name__)
 _MOST_VALUES = 1_000

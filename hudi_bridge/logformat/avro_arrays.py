@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.logformat.avro_cursors import Bools, Bytes, Cursors, DatumBytes, Ints
-from hudi_bridge.logformat.avro_items import step_into_items
+from hudi_bridge.logformat.avro_cursors import Bools, Bytes, Cursors, DatumBytes, Ints, step_into_items
 from hudi_bridge.schema.avro_types import (
     NULL,
     VECTOR,

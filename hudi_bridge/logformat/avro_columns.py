@@ -8,21 +8,151 @@ The content of an Avro data block (``HoodieAvroDataBlock``), big-endian:
     8       4 + len  length of a record, the record as one Avro datum
 
 The bytes of columns that are not asked for are still checked.
+
+Finds where the records of a block are, of which each is preceded by its length.
+
+A length says where the next one is, so they are read one after another. In a large block, many places are started from
+at once: at each, the record that begins next is guessed, from lengths that are like those of the first records. Where
+a chain of lengths leads to the place at which the next one has started, the guess was right. Otherwise, all lengths are
+read from the first one on.
 """
 
+from array import array
 from collections.abc import Collection
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - the struct module names its error in lower case
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_arrays import nested_array, read_array
-from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints
-from hudi_bridge.logformat.avro_items import step_over
-from hudi_bridge.logformat.record_bounds import record_bounds
+from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints, step_over
 from hudi_bridge.schema.avro_types import AvroRecord, arrow_schema
+
+_LENGTH = Struct(">i")
+# With fewer, reading the lengths one after another takes less time.
+_MIN_CHAINS = 32
+_MAX_CHAINS = 1024
+_RECORDS_OF_CHAIN = 64
+_STEPS_AT_ONCE = 8
+# Where records are as uneven as that, the memory of the chains would be large.
+_MAX_STEPS_RATIO = 16
+_FIRST_RECORDS = 64
+# How many lengths in a row have to be likely before a chain starts.
+_LIKELY_LENGTHS = 8
+# Records that are longer are few, and their lengths are soon read.
+_MAX_LIKELY_LENGTH = (1 << 16) - 1
+
+
+def record_bounds(
+    buffer: pa.Buffer | bytes | memoryview, offset: int, count: int, path: str, block_offset: int
+) -> tuple[Ints, Ints]:
+    """Where each of ``count`` records begins and ends; the length of the first one is at ``offset``.
+
+    Raises:
+        CorruptLogFileError: the records do not end where the buffer does.
+    """
+    view = memoryview(buffer)
+    if not 0 <= count <= (len(view) - offset) // _LENGTH.size:
+        raise CorruptLogFileError(path, block_offset, f"a count of {count} records", "records that fit the block")
+    length_offsets = _offsets_by_chains(view, offset, count)
+    if length_offsets is None:
+        length_offsets = _offsets_in_turn(view, offset, count, path, block_offset)
+    starts = length_offsets[:-1] + _LENGTH.size
+    # A record ends where the length of the next one begins.
+    ends = length_offsets[1:]
+    negative = ends < starts
+    if negative.any():
+        found = f"a negative length for record {negative.argmax()} of {count}"
+        raise CorruptLogFileError(path, block_offset, found, "a length before each record")
+    position = int(length_offsets[-1])
+    if position != len(view):
+        found = f"{count} records that end at byte {position} of {len(view)}"
+        raise CorruptLogFileError(path, block_offset, found, "records that fill the block")
+    return starts, ends
+
+
+def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block_offset: int) -> Ints:
+    """Where the length of each record is, and where the last record ends."""
+    offsets = array("q", [offset])
+    position, unpack, append, width = offset, _LENGTH.unpack_from, offsets.append, _LENGTH.size
+    try:
+        for _ in range(count):
+            (length,) = unpack(view, position)
+            position += width + length
+            append(position)
+    except StructError as error:
+        found = f"no length for record {len(offsets) - 1} of {count}"
+        raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error
+    return np.frombuffer(offsets, np.int64)
+
+
+def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None:
+    """The same as ``_offsets_in_turn``; None if the lengths cannot be read like this."""
+    if count < _MIN_CHAINS * _RECORDS_OF_CHAIN:
+        return None
+    first = _first_lengths(view, offset)
+    low, high = max(1, min(first, default=0) // 2), max(0, max(first, default=0) * 2)
+    chains = min(count // _RECORDS_OF_CHAIN, (len(view) - offset) // (2 * (high + _LENGTH.size)), _MAX_CHAINS)
+    if high > _MAX_LIKELY_LENGTH or chains < _MIN_CHAINS:
+        return None
+    words = _words(view)
+    starts = _chain_starts(words, offset, chains, low, high)
+    # Each chain ends where the next one starts, and the last one with the block.
+    stops = np.append(starts[1:], len(view))
+    steps, position = [starts], starts
+    most = _MAX_STEPS_RATIO * count // chains
+    while (position < stops).any() and len(steps) <= most:
+        # Chains that have ended go on beyond their ends, which costs less than to choose the others.
+        for _ in range(_STEPS_AT_ONCE):
+            position = position + words[np.minimum(position, words.size - 1)] + _LENGTH.size
+            steps.append(position)
+    by_chain = np.stack(steps, axis=1)
+    records = (by_chain < stops[:, None]).sum(axis=1)
+    if (records == len(steps)).any() or (by_chain[np.arange(starts.size), records] != stops).any():
+        return None
+    offsets = np.append(by_chain[by_chain < stops[:, None]], len(view))
+    return offsets if offsets.size == count + 1 else None
+
+
+def _first_lengths(view: memoryview, offset: int) -> list[int]:
+    lengths: list[int] = []
+    position = offset
+    while len(lengths) < _FIRST_RECORDS and 0 <= position <= len(view) - _LENGTH.size:
+        lengths.append(_LENGTH.unpack_from(view, position)[0])
+        position += _LENGTH.size + lengths[-1]
+    return lengths
+
+
+def _words(view: memoryview) -> npt.NDArray[np.uint32]:
+    """The number in the four bytes from each byte on."""
+    return np.ndarray((len(view) - _LENGTH.size + 1,), ">u4", view, strides=(1,))
+
+
+def _chain_starts(words: npt.NDArray[np.uint32], offset: int, chains: int, low: int, high: int) -> Ints:
+    """Where a length is after likely ones, one place in each of some parts of the block; the first is ``offset``.
+
+    What looks like a length by chance mostly leads to a record nevertheless.
+    """
+    part = (words.size - offset) // chains
+    width = min(high + _LENGTH.size, part - 1)
+    data = np.ndarray((words.size,), np.uint8, words.base)
+    windows = np.lib.stride_tricks.as_strided(data[offset:], (chains, width + 1), (part, 1))
+    # Likely lengths begin with two zeros; few other places do.
+    chosen = np.flatnonzero((windows[1:, :-1] | windows[1:, 1:]) == 0)
+    chain, place = np.divmod(chosen, width)
+    position = offset + (chain + 1) * part + place
+    for _ in range(_LIKELY_LENGTHS):
+        # At the end of the block, fewer lengths are left.
+        lengths = words[np.minimum(position, words.size - 1)].astype(np.int64)
+        likely = (position < words.size) & (lengths >= low) & (lengths <= high)
+        chain, position = chain[likely], position[likely] + _LENGTH.size + lengths[likely]
+    _, firsts = np.unique(chain, return_index=True)
+    return np.unique(np.append(offset, position[firsts]))
+
 
 _CONTENT_HEAD = Struct(">ii")
 _CONTENT_VERSIONS = range(1, 4)

@@ -3,15 +3,40 @@
 A value must end within its own datum; otherwise the error names the datum.
 
 Source: "Binary Encoding" of the Avro specification.
+
+Moves cursors over Avro values: past those that are not asked for, and to each item of arrays and maps.
+
+The n-th items of all arrays are skipped together; ``avro_single`` finishes the few arrays that are longer.
+
+Steps over the values of one Avro datum, one value at a time.
+
+This is for the few longest arrays of a block: moving cursors together pays only for many.
 """
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.schema.avro_types import (
+    MAX_EMPTY_ITEMS,
+    NULL,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    min_width,
+    wire_width,
+)
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -199,3 +224,328 @@ def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
         digits[longer] |= ((ninth & np.uint64(0x7F)) << np.uint64(56)) | (tenth << np.uint64(63))
         lengths[longer] = np.where(ninth < _CONTINUATION_BIT, 9, np.where(tenth <= 1, 10, 11))
     return digits, lengths
+
+
+# (position, end of the datum) -> position after the value; raises CorruptLogFileError.
+Step: TypeAlias = Callable[[int, int], int]
+_StepItems: TypeAlias = Callable[[int, int, int], int]
+_ReadNumber: TypeAlias = Callable[[int, int], tuple[int, int]]
+
+
+def value_step(avro: AvroType, source: DatumBytes) -> Step:
+    """The function that steps over one value of the type."""
+    match avro:
+        case AvroPrimitive(kind="string" | "bytes"):
+            return _bytes_step(source)
+        case AvroPrimitive(kind="int" | "long"):
+            read = _number_reader(source)
+            return lambda pos, end: read(pos, end)[1]
+        case AvroEnum():
+            return _enum_step(source, len(avro.symbols))
+        case AvroRecord():
+            return _record_step(tuple(value_step(field.type, source) for field in avro.fields))
+        case AvroUnion():
+            return _union_step(source, avro.branches)
+        case AvroArray(items=item) | AvroMap(entry=item):
+            return array_step(item, source)
+        case AvroPrimitive() | AvroFixed():
+            return _fixed_step(source, wire_width(avro) or 0)
+
+
+def array_step(item: AvroType, source: DatumBytes, starts: "array[int] | None" = None) -> Step:
+    """The function that steps over an array; it appends the position of each item to ``starts``, if given."""
+    read_header = _block_header_reader(item, source)
+    step_items = _items_step(item, source) if starts is None else _collecting_items_step(item, source, starts)
+
+    def step(pos: int, end: int) -> int:
+        count, size, pos = read_header(pos, end)
+        while count:
+            first = pos
+            pos = step_items(pos, end, count)
+            if size is not None and pos - first != size:
+                raise source.corrupt(first, f"array items of {pos - first} bytes", f"the {size} bytes announced")
+            count, size, pos = read_header(pos, end)
+        return pos
+
+    return step
+
+
+def _items_step(item: AvroType, source: DatumBytes) -> _StepItems:
+    width = wire_width(item)
+    if width is not None:
+        # This cannot pass the end: the header of the block was checked.
+        return lambda pos, _end, count: pos + count * width
+    item_step = value_step(item, source)
+
+    def step(pos: int, end: int, count: int) -> int:
+        for _ in range(count):
+            pos = item_step(pos, end)
+        return pos
+
+    return step
+
+
+def _collecting_items_step(item: AvroType, source: DatumBytes, starts: "array[int]") -> _StepItems:
+    item_step = value_step(item, source)
+    max_items = source.data.size if min_width(item) else MAX_EMPTY_ITEMS
+
+    def step(pos: int, end: int, count: int) -> int:
+        if len(starts) + count > max_items:
+            raise source.corrupt(pos, f"{len(starts) + count} array items", f"up to {max_items} items")
+        for _ in range(count):
+            starts.append(pos)
+            pos = item_step(pos, end)
+        return pos
+
+    return step
+
+
+def _block_header_reader(item: AvroType, source: DatumBytes) -> Callable[[int, int], tuple[int, int | None, int]]:
+    read = _number_reader(source)
+    width = min_width(item)
+
+    def read_header(pos: int, end: int) -> tuple[int, int | None, int]:
+        count, after = read(pos, end)
+        size = None
+        if count < 0:
+            size, after = read(after, end)
+        max_items = (end - after) // width if width else MAX_EMPTY_ITEMS
+        if abs(count) > max_items:
+            raise source.corrupt(pos, f"a block of {abs(count)} array items", f"up to {max_items} items")
+        return abs(count), size, after
+
+    return read_header
+
+
+def _number_reader(source: DatumBytes) -> _ReadNumber:
+    data = source.data.data
+
+    def read(pos: int, end: int) -> tuple[int, int]:
+        number = shift = 0
+        for index in range(pos, min(end, pos + _MAX_VARINT_BYTES)):
+            byte = data[index]
+            number |= (byte & 0x7F) << shift
+            if byte < _CONTINUATION_BIT:
+                if number >> 64:
+                    break
+                return (number >> 1) ^ -(number & 1), index + 1
+            shift += 7
+        raise source.corrupt(pos, "no whole number", f"one in up to {_MAX_VARINT_BYTES} bytes and 64 bits")
+
+    return read
+
+
+def _fixed_step(source: DatumBytes, width: int) -> Step:
+    def step(pos: int, end: int) -> int:
+        if width > end - pos:
+            raise source.corrupt(pos, f"{end - pos} bytes left", f"a value of {width} bytes")
+        return pos + width
+
+    return step
+
+
+def _bytes_step(source: DatumBytes) -> Step:
+    read = _number_reader(source)
+
+    def step(pos: int, end: int) -> int:
+        length, pos = read(pos, end)
+        if not 0 <= length <= end - pos:
+            raise source.corrupt(pos, f"a value of {length} bytes", f"0 to {end - pos} bytes")
+        return pos + length
+
+    return step
+
+
+def _record_step(steps: tuple[Step, ...]) -> Step:
+    def step(pos: int, end: int) -> int:
+        for field_step in steps:
+            pos = field_step(pos, end)
+        return pos
+
+    return step
+
+
+def _enum_step(source: DatumBytes, symbols: int) -> Step:
+    read = _number_reader(source)
+
+    def step(pos: int, end: int) -> int:
+        symbol, after = read(pos, end)
+        if not 0 <= symbol < symbols:
+            raise source.corrupt(pos, f"symbol {symbol} of an enum", f"one of its {symbols} symbols")
+        return after
+
+    return step
+
+
+def _union_step(source: DatumBytes, branches: tuple[AvroType, ...]) -> Step:
+    read = _number_reader(source)
+    # Composed when first met: most branches of a wide union never are.
+    steps: dict[int, Step] = {}
+
+    def step(pos: int, end: int) -> int:
+        branch, after = read(pos, end)
+        if branch not in steps:
+            if not 0 <= branch < len(branches):
+                raise source.corrupt(pos, f"branch {branch} of a union", f"one of its {len(branches)} branches")
+            steps[branch] = value_step(branches[branch], source)
+        return steps[branch](after, end)
+
+    return step
+
+
+# With fewer cursors, the overhead of NumPy calls exceeds the cost of stepping in Python.
+MIN_TOGETHER = 64
+
+_NO_POSITIONS: Ints = np.empty(0, np.int64)
+
+
+def step_over(avro: AvroType, cursors: Cursors) -> None:
+    """Moves every cursor past one value."""
+    match avro:
+        case AvroPrimitive(kind="string" | "bytes"):
+            _step_over_bytes(cursors)
+        case AvroPrimitive(kind="int" | "long") | AvroEnum():
+            cursors.varints("a number")
+        case AvroRecord():
+            for entry in avro.fields:
+                step_over(entry.type, cursors)
+        case AvroUnion():
+            _step_over_union(avro, cursors)
+        case AvroArray(items=item) | AvroMap(entry=item):
+            _walk(item, cursors, _Items(wanted=False))
+        case AvroPrimitive() | AvroFixed():
+            cursors.skip(wire_width(avro) or 0, "a value of fixed width")
+
+
+def _step_over_bytes(cursors: Cursors) -> None:
+    what = "a value of variable length"
+    length = cursors.common_number(MAX_BYTES)
+    cursors.skip(cursors.lengths(what) if length is None else length, what)
+
+
+def _step_over_union(union: AvroUnion, cursors: Cursors) -> None:
+    common = cursors.common_number(len(union.branches) - 1)
+    if common is not None:
+        step_over(union.branches[common], cursors)
+        return
+    branches = cursors.branches(len(union.branches))
+    for number, branch in enumerate(union.branches):
+        chosen = branches == number
+        if chosen.all():
+            step_over(branch, cursors)
+        elif branch != NULL:
+            index = np.flatnonzero(chosen)
+            moving = cursors.select(index)
+            step_over(branch, moving)
+            cursors.resume(index, moving)
+
+
+def step_into_items(item: AvroType, cursors: Cursors) -> tuple[Ints, Cursors]:
+    """The number of items in each array, and a cursor at each item, array by array.
+
+    Moves ``cursors`` past the arrays.
+    """
+    items = _Items(wanted=True)
+    _walk(item, cursors, items)
+    arrays, starts = np.concatenate(items.arrays), np.concatenate(items.starts)
+    order = np.argsort(arrays, kind="stable")
+    arrays, starts = arrays[order], starts[order]
+    counts = np.bincount(arrays, minlength=len(cursors))
+    return counts, Cursors(cursors.source, starts, cursors.end[arrays])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Items:
+    """The number of the array, and the start, of each item, in the order in which they were read."""
+
+    wanted: bool
+    arrays: list[Ints] = field(default_factory=lambda: [_NO_POSITIONS])
+    starts: list[Ints] = field(default_factory=lambda: [_NO_POSITIONS])
+
+    def add(self, arrays: Ints, starts: Ints) -> None:
+        self.arrays.append(arrays)
+        self.starts.append(starts)
+
+    def limit(self, item: AvroType) -> int:
+        """How many more items are allowed; the bytes of a block limit all items but those that take none."""
+        if min_width(item) or not self.wanted:
+            return MAX_BYTES
+        return MAX_EMPTY_ITEMS - sum(starts.size for starts in self.starts)
+
+
+def _walk(item: AvroType, cursors: Cursors, items: _Items) -> None:
+    """Moves each cursor past its array, all together as long as many arrays have another block."""
+    live = np.arange(len(cursors))
+    while live.size >= MIN_TOGETHER:
+        moving = cursors.select(live)
+        counts, announced = _block_headers(item, moving)
+        if counts.sum() > items.limit(item):
+            moving.refuse(counts > 0, "too many array items without bytes", f"up to {MAX_EMPTY_ITEMS}")
+        starts = _step_over_items(item, moving, counts, wanted=items.wanted)
+        if items.wanted:
+            items.add(np.repeat(live, counts), starts)
+        differs = (announced >= 0) & (moving.pos != announced)
+        moving.refuse(differs, "array items of another size than announced", "the size announced")
+        cursors.resume(live, moving)
+        live = live[counts > 0]
+    if live.size:
+        _walk_singly(item, cursors, live, items)
+
+
+def _walk_singly(item: AvroType, cursors: Cursors, index: Ints, items: _Items) -> None:
+    starts = array("q")
+    step = array_step(item, cursors.source, starts if items.wanted else None)
+    counts, ends = [], []
+    for pos, end in zip(cursors.pos[index].tolist(), cursors.end[index].tolist(), strict=True):
+        before = len(starts)
+        ends.append(step(pos, end))
+        counts.append(len(starts) - before)
+    cursors.move(index, np.array(ends, np.int64))
+    items.add(np.repeat(index, counts), np.array(starts, np.int64))
+
+
+def _block_headers(item: AvroType, cursors: Cursors) -> tuple[Ints, Ints]:
+    """The number of items in the next block of each array, and the end that it announces, -1 if none."""
+    counts = cursors.varints("an item count")
+    announced = np.full(len(cursors), -1, np.int64)
+    sized = np.flatnonzero(counts < 0)
+    if sized.size:
+        moving = cursors.select(sized)
+        sizes = moving.lengths("an array block")
+        announced[sized] = moving.pos + np.minimum(sizes, moving.end - moving.pos + 1)
+        cursors.resume(sized, moving)
+        counts = np.abs(counts)
+    width = min_width(item)
+    max_items = (cursors.end - cursors.pos) // width if width else MAX_EMPTY_ITEMS
+    # The absolute value of the smallest long is negative.
+    cursors.refuse((counts < 0) | (counts > max_items), "a block of more array items than fit", "items that fit")
+    return counts, announced
+
+
+def _step_over_items(item: AvroType, cursors: Cursors, counts: Ints, *, wanted: bool) -> Ints:
+    """Moves the cursors past the next ``counts`` items; returns where these begin, empty unless ``wanted``."""
+    slots = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    width = wire_width(item)
+    if width is not None:
+        first = cursors.skip(counts * width, "array items")
+        return np.repeat(first - slots * width, counts) + np.arange(total) * width if wanted else _NO_POSITIONS
+    starts = np.empty(total, np.int64)
+    live, nth = np.flatnonzero(counts), 0
+    while live.size >= MIN_TOGETHER:
+        moving = cursors.select(live)
+        starts[slots[live] + nth] = moving.pos
+        step_over(item, moving)
+        cursors.resume(live, moving)
+        nth += 1
+        live = live[counts[live] > nth]
+    step = value_step(item, cursors.source)
+    ends = []
+    for row, pos, end in zip(live.tolist(), cursors.pos[live].tolist(), cursors.end[live].tolist(), strict=True):
+        positions = array("q", [pos])
+        for _ in range(counts[row] - nth):
+            positions.append(step(positions[-1], end))
+        ends.append(positions.pop())
+        starts[slots[row] + nth :][: len(positions)] = positions
+    cursors.move(live, np.array(ends, np.int64))
+    return starts

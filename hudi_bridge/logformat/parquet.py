@@ -14,6 +14,7 @@ from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues
 _MAX_ROWS_PER_BYTE = 64
 _MOST_BYTES = (1 << 31) - 1
 _ENCRYPTED_MAGIC = b"PARE"
+_NOT_ENCRYPTED = "files that are not encrypted, or base files with the decryption_properties of HudiTable.open"
 _SIGNATURE_BYTES = 28
 """What follows a footer in plain text of a file with encrypted columns: a nonce and a tag."""
 END_BYTES = 8
@@ -126,10 +127,10 @@ def require_not_encrypted(end: bytes, path: str, footer: pq.FileMetaData | None 
     length = int.from_bytes(end[:4], "little")
     if is_whole or (footer is not None and length - footer.serialized_size == _SIGNATURE_BYTES):
         what = "is encrypted" if is_whole else "has encrypted columns"
-        raise UnsupportedTableError("Parquet encryption", f"{path}, which {what}", "files that are not encrypted")
+        raise UnsupportedTableError("Parquet encryption", f"{path}, which {what}", _NOT_ENCRYPTED)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's message; some of pyarrow's go on for pages."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.block import LogBlock, parse_block
-from hudi_bridge.logformat.byte_source import BytesInMemory, ByteSource
+from hudi_bridge.logformat.block import BytesInMemory, ByteSource, LogBlock, parse_block
 from hudi_bridge.logformat.layout import (
     MAGIC,
     MIN_BLOCK_SIZE,

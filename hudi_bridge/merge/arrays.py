@@ -1,4 +1,11 @@
-"""Names for the Arrow and NumPy types used in merging; some are generic only in the type stubs."""
+"""Names for the Arrow and NumPy types used in merging; some are generic only in the type stubs.
+
+Ordering fields: columns, or fields of structs with dotted names (``o.a.ts``).
+
+The field of a null struct is null. Record key fields have such names too, where keys are built from them.
+
+Source: ``HoodieAvroUtils.getNestedFieldVal``, by which Hudi finds ordering values.
+"""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -6,6 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.schema.casts import ArrowType
 
 Column: TypeAlias = "pa.Array[Any]"
 Value: TypeAlias = "pa.Scalar[Any]"
@@ -23,3 +33,37 @@ def all_positions(parts: Sequence[Positions | None]) -> Positions | None:
     """The positions of all parts, one after another; None if those of a part are not known, or there is no part."""
     known = [part for part in parts if part is not None]
     return np.concatenate(known) if known and len(known) == len(parts) else None
+
+
+def ordering_path(name: str) -> tuple[str, ...]:
+    """The column of an ordering field, then the names of the fields within it; Avro names have no dots."""
+    return tuple(name.split("."))
+
+
+def ordering_type(name: str, schema: pa.Schema) -> ArrowType:
+    """The type of an ordering field's values.
+
+    Raises:
+        KeyError: the schema has no such field.
+    """
+    column, *inner = ordering_path(name)
+    kind = schema.field(column).type
+    for part in inner:
+        if not pa.types.is_struct(kind):
+            raise KeyError(name)
+        kind = kind.field(part).type
+    return kind
+
+
+def is_number(kind: ArrowType) -> bool:
+    """Whether a missing value of the type counts as 0, under the rules for which missing numbers do."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def ordering_values(name: str, rows: pa.RecordBatch | pa.Table) -> Column:
+    """The values of an ordering field."""
+    column, *inner = ordering_path(name)
+    values = rows.column(column)
+    for part in inner:
+        values = pc.struct_field(values, part)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -17,12 +17,17 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.merge import ordering
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value
-from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, ask_payload, rows_of_payload
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, ordering_values
+from hudi_bridge.merge.custom_payload import (
+    RecordMerger,
+    RecordPayload,
+    ask_payload,
+    merge_base_rows,
+    rows_of_payload,
+    value_at,
+)
 from hudi_bridge.merge.fold import what_versions_are
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.merged_versions import merge_base_rows, value_at
-from hudi_bridge.merge.ordering_fields import ordering_values
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields

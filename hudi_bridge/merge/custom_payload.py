@@ -5,15 +5,23 @@ null. Base rows without log records do not pass through. Payloads travel with sp
 module that workers can import.
 
 Source: ``HoodieRecordPayload`` and ``HoodieRecordMerger`` of Hudi.
+
+Merges the versions of records by a user's merger that decides about deletes, too: among logs, and with base rows.
+
+A merger may return a version that is neither of the two. Such versions are added to those of the logs.
+
+Source: ``BufferedRecordMergerFactory.CustomRecordMerger`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.1 and later.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.errors import HudiReadError, MergeError
+from hudi_bridge.merge.arrays import Booleans, Column, Positions
 
 Row = Mapping[str, Any]
 
@@ -146,3 +154,137 @@ def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: 
         return pa.RecordBatch.from_pylist(kept, schema=schema)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise MergeError(type(payload).__name__, "of a batch", f"a returned row does not fit: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogVersions:
+    """The log versions of all keys, in order of arrival.
+
+    ``rows`` are those of data blocks, and ``row_of_version`` says which of them a version is; it is arbitrary for those
+    of delete blocks, which are not ``in_rows``. ``no_ordering`` marks deletes without an ordering value.
+    """
+
+    keys: Column
+    rows: pa.Table
+    row_of_version: Positions
+    in_rows: Booleans
+    ordering: tuple[Column, ...]
+    is_delete: Booleans
+    no_ordering: Booleans
+
+    def at(self, position: int) -> VersionToMerge:
+        """One version, as a merger gets it."""
+        row: Row | None = None
+        if not self.is_delete[position]:
+            row = self.rows.slice(int(self.row_of_version[position]), 1).to_pylist()[0]
+        ordering = None if self.no_ordering[position] else value_at(self.ordering, position)
+        return VersionToMerge(record_key=str(self.keys[position]), row=row, ordering=ordering)
+
+    def with_versions(self, merger: RecordMerger, added: Sequence[VersionToMerge]) -> "LogVersions":
+        """These versions and then the ones that a merger has made.
+
+        Raises:
+            MergeError: a row or an ordering value does not fit the table.
+        """
+        if not added:
+            return self
+        made = [version.row for version in added if version.row is not None]
+        rows = pa.Table.from_batches([rows_of_payload(merger, made, self.rows.schema)])
+        is_delete = np.array([version.is_delete for version in added])
+        return LogVersions(
+            keys=pa.concat_arrays([self.keys, pa.array([version.record_key for version in added], self.keys.type)]),
+            rows=pa.concat_tables([self.rows, rows]),
+            row_of_version=np.append(self.row_of_version, self.rows.num_rows + np.cumsum(~is_delete) - 1),
+            in_rows=np.append(self.in_rows, ~is_delete),
+            ordering=tuple(
+                pa.concat_arrays([column, _ordering_of(merger, added, place, len(self.ordering), column.type)])
+                for place, column in enumerate(self.ordering)
+            ),
+            is_delete=np.append(self.is_delete, is_delete),
+            no_ordering=np.append(self.no_ordering, [version.ordering is None for version in added]),
+        )
+
+
+def value_at(ordering: Sequence[Column], position: int) -> object:
+    """The ordering value at a position as a merger gets it: a tuple if there are several fields, None without any."""
+    values = tuple(column[position].as_py() for column in ordering)
+    return values[0] if len(values) == 1 else values or None
+
+
+def merge_log_versions(
+    merger: RecordMerger, versions: LogVersions, codes: Positions, keys: int
+) -> tuple[Positions, LogVersions]:
+    """The position of the surviving version of each key, by key code, among the versions that are then there.
+
+    Raises:
+        MergeError: the merger failed.
+    """
+    survivors = np.empty(keys, dtype=np.int64)
+    added: list[VersionToMerge] = []
+    order = np.argsort(codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    for group in np.split(order, bounds) if len(order) else []:
+        kept = _merged(merger, versions, group.tolist())
+        if isinstance(kept, VersionToMerge):
+            survivors[codes[group[0]]] = len(codes) + len(added)
+            added.append(kept)
+        else:
+            survivors[codes[group[0]]] = kept
+    return survivors, versions.with_versions(merger, added)
+
+
+def _merged(merger: RecordMerger, versions: LogVersions, positions: Sequence[int]) -> int | VersionToMerge:
+    """The position of the version that survives, or the version that the merger has made."""
+    first, *rest = positions
+    if not rest:
+        return first
+    kept, place, has_record = versions.at(first), first, bool(versions.in_rows[first])
+    for position in rest:
+        newer, in_rows = versions.at(position), bool(versions.in_rows[position])
+        result = ask_merger(merger, kept, newer)
+        gives_record = in_rows if result is newer else not result.is_delete
+        # Hudi looks at whether the record has changed; deletes of delete blocks, and those made by mergers, have none.
+        if result is kept or not (gives_record or has_record):
+            continue
+        if not in_rows:
+            # Whatever the merger has made of a delete block's delete and another version, Hudi keeps the delete.
+            result, gives_record = newer, False
+        kept, has_record, place = result, gives_record, position if result is newer else -1
+    return place if place >= 0 else kept
+
+
+def merge_base_rows(
+    merger: RecordMerger,
+    base: pa.RecordBatch,
+    base_ordering: Sequence[Column],
+    log: Iterator[tuple[str, Row | None, object]],
+) -> pa.RecordBatch:
+    """The rows that the merger makes of base rows and the log versions of the same keys, without those deleted.
+
+    ``log`` gives for each base row the record key, the row or None for a delete, and the ordering value.
+
+    Raises:
+        MergeError: the merger failed, or its row does not fit the table.
+    """
+    results = (
+        ask_merger(
+            merger,
+            VersionToMerge(record_key=key, row=row, ordering=value_at(base_ordering, place)),
+            VersionToMerge(record_key=key, row=of_log, ordering=ordering),
+        ).row
+        for place, (row, (key, of_log, ordering)) in enumerate(zip(base.to_pylist(), log, strict=True))
+    )
+    return rows_of_payload(merger, results, base.schema)
+
+
+def _ordering_of(
+    merger: RecordMerger, added: Sequence[VersionToMerge], place: int, count: int, kind: "pa.DataType"
+) -> Column:
+    values = [
+        version.ordering if count == 1 or version.ordering is None else version.ordering[place] for version in added
+    ]
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        found = f"the ordering value of a returned version does not fit: {error}"
+        raise MergeError(type(merger).__name__, "of a batch", found) from error

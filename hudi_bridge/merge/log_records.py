@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.ordering_fields import ordering_values
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans, ordering_values
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 

@@ -13,12 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, all_positions
-from hudi_bridge.merge.custom_payload import RecordMerger
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, all_positions, ordering_type
+from hudi_bridge.merge.custom_payload import LogVersions, RecordMerger, merge_log_versions
 from hudi_bridge.merge.fold import FieldMerging, Versions, combine_versions, fold_fields, fold_versions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
-from hudi_bridge.merge.merged_versions import LogVersions, merge_log_versions
-from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields

@@ -12,9 +12,9 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hudi_bridge.config import MergeMode
+from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, Outcomes
-from hudi_bridge.merge.ordering_fields import ordering_path
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"

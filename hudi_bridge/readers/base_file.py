@@ -1,12 +1,14 @@
 """Base files: what all formats have in common, and the columns of a query in them.
 
 Row groups are skipped by statistics only if the filter's columns have not evolved since the file was written.
+
+Meta columns that a base file is read with as dictionaries, and their plain form, which a query returns.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +17,60 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.merge.arrays import Booleans, Positions
-from hudi_bridge.readers.column_ranges import columns_with_ranges
-from hudi_bridge.readers.dictionaries import PlainColumns
-from hudi_bridge.readers.filter_ranges import Range, may_pass
+from hudi_bridge.readers.column_ranges import Range, columns_with_ranges, may_pass
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import plan_file_evolution, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
-from hudi_bridge.splits.plan_warnings import warn_of_missing_meta_columns
+from hudi_bridge.splits.notes import warn_of_missing_meta_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
+
+# These columns hold few distinct values per file, some of them long. As dictionaries, they are cheap to filter.
+DICTIONARY_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
+
+
+class PlainColumns:
+    """Gives these columns as plain text. Batches of which all rows have the same text share it."""
+
+    def __init__(self) -> None:
+        self._repeated: dict[str, tuple[str, Any]] = {}
+
+    def without_dictionaries(self, stored: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, with these columns as plain text."""
+        for position, field in enumerate(stored.schema):
+            if _is_read_as_dictionary(field):
+                column = self._plain(field.name, stored.column(position))
+                stored = stored.set_column(position, _decoded_field(field), column)
+        return stored
+
+    def _plain(self, name: str, column: Any) -> Any:  # noqa: ANN401 - an array with a dictionary
+        if len(column.dictionary) != 1 or column.null_count or not column.dictionary[0].is_valid:
+            return column.dictionary_decode()
+        text = column.dictionary[0].as_py()
+        # Other threads may put other arrays there.
+        known, repeated = self._repeated.get(name, (None, ()))
+        if known != text or len(repeated) < len(column):
+            repeated = pa.repeat(column.dictionary[0], len(column))
+            self._repeated[name] = text, repeated
+        return repeated[: len(column)]
+
+
+def decoded_schema(stored: pa.Schema) -> pa.Schema:
+    """The schema with plain text."""
+    # The metadata, which may hold a bloom filter of a megabyte, are shared: a new schema would take copies of them.
+    for position, field in enumerate(stored):
+        if _is_read_as_dictionary(field):
+            stored = stored.set(position, _decoded_field(field))
+    return stored
+
+
+def _decoded_field(field: Any) -> Any:  # noqa: ANN401 - of any type
+    return field.with_type(field.type.value_type)
+
+
+def _is_read_as_dictionary(field: Any) -> bool:  # noqa: ANN401 - of any type
+    return field.name in DICTIONARY_COLUMNS and pa.types.is_dictionary(field.type)
+
 
 ROWS_PER_BATCH = 131_072
 """The most rows of a batch."""

@@ -21,7 +21,7 @@ from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.merge.arrays import as_booleans
 from hudi_bridge.options import BLOB_SOURCE_KEY
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 BLOB_TYPE = pa.struct(
     [

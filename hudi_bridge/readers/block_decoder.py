@@ -1,7 +1,14 @@
-"""Decodes the blocks of the log files of a split."""
+"""Decodes the blocks of the log files of a split.
+
+Puts small log blocks together that follow one another, to be decoded at once.
+
+What a step costs besides the records, such as a call of Arrow or NumPy, would be most of the time for each of them.
+
+Estimates the memory that log records take, before they are decoded.
+"""
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import assert_never
@@ -11,22 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.config import OPERATION_FIELD_KEY
-from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records
+from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
+from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records, stated_records
 from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile import read_hfile
+from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.native import is_native, native_deletes
-from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans
+from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema, rows_and_bytes
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans, ordering_type
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
-from hudi_bridge.merge.ordering_fields import ordering_type
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.block_runs import runs
-from hudi_bridge.readers.decoded_size import bytes_of_row
-from hudi_bridge.readers.footers import is_foreign
+from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution, StoredAs
@@ -37,9 +42,105 @@ from hudi_bridge.schema.meta_columns import (
     OPERATION_COLUMN,
     PARTITION_PATH_COLUMN,
 )
-from hudi_bridge.splits.file_names import file_id_of
-from hudi_bridge.splits.plan_warnings import warn_of_foreign_rows, warn_of_missing_meta_columns
+from hudi_bridge.splits.file_slice import file_id_of
+from hudi_bridge.splits.notes import warn_of_foreign_rows, warn_of_missing_meta_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
+
+_SMALL_BYTES = 1 << 18
+"""The size of the content of a small block, at most."""
+_RUN_BYTES = 1 << 21
+"""The size of the contents of small blocks that are put together, at most."""
+
+
+def runs(blocks: deque[LogBlock], likeness: Callable[[LogBlock], Hashable]) -> Iterator[list[LogBlock]]:
+    """The blocks in their order: small ones together, if they have an equal ``likeness`` that is not None, or one.
+
+    Takes them out of ``blocks`` as they are given.
+    """
+    while blocks:
+        run = [blocks.popleft()]
+        size = run[0].content.size
+        alike = likeness(run[0]) if size <= _SMALL_BYTES else None
+        while alike is not None and blocks and likeness(blocks[0]) == alike:
+            more = blocks[0].content.size
+            if more > _SMALL_BYTES or size + more > _RUN_BYTES:
+                break
+            run.append(blocks.popleft())
+            size += more
+        yield run
+
+
+_TIMES_IN_MEMORY = 2
+"""How often records are in memory at the same time: as they are decoded, and as they survive."""
+_TIMES_OF_HFILE = 6
+_TIMES_OF_PARQUET = 8
+_MOST_TIMES_COMPRESSED = 1024
+"""Compressed blocks that would fit into memory at this ratio are not looked into."""
+_OFFSET_BITS = 32
+
+
+def bytes_of_row(schema: pa.Schema) -> int:
+    """About the bytes of memory for a row of these columns, without its texts and the elements of its lists."""
+    return -(-sum(_bits(field.type) for field in schema) // 8)
+
+
+def bytes_when_decoded(blocks: Iterable[LogBlock], row_bytes: int, memory_bytes: int) -> int:
+    """About the bytes of memory for the records of blocks as they are decoded, and once more as they survive.
+
+    Texts take what they take in the content of a block, or without its compression. All else takes ``row_bytes`` for
+    each record: a null is a byte in Avro, and almost nothing if it is compressed, but as wide as any value in Arrow.
+
+    Of compressed blocks, the number of records is read only if they could exceed ``memory_bytes``.
+    """
+    counted = [block for block in blocks if block.holds_records]
+    is_small = _MOST_TIMES_COMPRESSED * sum(block.content.size for block in counted) <= memory_bytes
+    return sum(_of_block(block, row_bytes, is_small=is_small) for block in counted)
+
+
+def _of_block(block: LogBlock, row_bytes: int, *, is_small: bool) -> int:
+    content = block.content
+    match block.block_type:
+        case BlockType.AVRO_DATA:
+            return _TIMES_IN_MEMORY * max(content.size, stated_records(content) * row_bytes)
+        case BlockType.DELETE:
+            return _of_parquet(content, 0, is_small=is_small) if is_native(block) else _TIMES_IN_MEMORY * content.size
+        case BlockType.HFILE_DATA:
+            records = 0 if is_small else _cells(block)
+            return max(_TIMES_OF_HFILE * content.size, _TIMES_IN_MEMORY * records * row_bytes)
+        case BlockType.PARQUET_DATA:
+            return _of_parquet(content, row_bytes, is_small=is_small)
+        case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
+            return 0
+        case _:
+            assert_never(block.block_type)
+
+
+def _of_parquet(content: pa.Buffer, row_bytes: int, *, is_small: bool) -> int:
+    rows, inflated = (0, 0) if is_small else rows_and_bytes(content)
+    return max(_TIMES_OF_PARQUET * content.size, _TIMES_IN_MEMORY * max(inflated, rows * row_bytes))
+
+
+def _cells(block: LogBlock) -> int:
+    """The number of cells of an HFile; 0 if it is damaged, which decoding tells."""
+    try:
+        return parse_trailer(
+            HFileSource(buffer=block.content, path=block.path, offset=block.content_offset)
+        ).entry_count
+    except HudiReadError:
+        return 0
+
+
+def _bits(kind: pa.DataType) -> int:
+    """The bits of a value in memory, and of its being valid; of texts and lists, those of where they end."""
+    if pa.types.is_struct(kind):
+        return 1 + sum(_bits(kind.field(position).type) for position in range(kind.num_fields))
+    if pa.types.is_fixed_size_list(kind):
+        return int(1 + kind.list_size * _bits(kind.value_type))
+    try:
+        return 1 + kind.bit_width
+    except ValueError:
+        return 1 + _OFFSET_BITS
+
 
 _PARQUET = ".parquet"
 _PIECE_RECORDS = 1 << 15

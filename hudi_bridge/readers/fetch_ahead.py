@@ -10,16 +10,16 @@ import pyarrow as pa
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import StorageError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
-from hudi_bridge.merge.ordering_fields import ordering_path
-from hudi_bridge.ranges import FileOfRanges
-from hudi_bridge.readers.column_chunks import ColumnChunks
-from hudi_bridge.readers.footers import base_fragment, hold_footer, kept_footer
-from hudi_bridge.readers.log_record_scanner import log_memory_bytes, read_log_file
-from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.merge.arrays import ordering_path
+from hudi_bridge.readers.base_formats.footers import base_fragment, hold_footer, kept_footer
+from hudi_bridge.readers.base_formats.parquet import ColumnChunks
+from hudi_bridge.readers.base_formats.stored import data_file_gone
+from hudi_bridge.readers.log_scan import log_memory_bytes, read_log_file
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.ranges import FileOfRanges
+from hudi_bridge.storage.storage import Storage
 
 _ALWAYS_WHOLE_BYTES = 1 << 20
 """Base files up to this size are fetched whole: a second request would take longer."""
@@ -99,8 +99,9 @@ class FilesOfSlice:
         # Statistics in a footer that is known may tell that no more is needed.
         is_filtered = self._is_selective or self.request.row_filter is not None
         is_known = is_filtered and kept_footer(self.storage, self.split, path) is not None
-        # Of other formats, what comes first is not known.
-        can_fetch = self._is_base_whole or path.endswith(".parquet")
+        # Of other formats, and of encrypted files, what comes first is not known.
+        has_plain_footer = path.endswith(".parquet") and self.storage.decryption is None
+        can_fetch = self._is_base_whole or has_plain_footer
         if path and self.split.base_size_bytes and not is_known and can_fetch:
             yield path, partial(self._base, path, fetching_much)
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans, ordering_path, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
-from hudi_bridge.merge.ordering_fields import ordering_path, ordering_values
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.split_columns import record_keys

@@ -18,9 +18,9 @@ from hudi_bridge.merge.log_records import key_hashes
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
-from hudi_bridge.readers.log_record_scanner import LogScan
-from hudi_bridge.readers.parallel import begun
-from hudi_bridge.readers.parts_on_disk import PartsOnDisk
+from hudi_bridge.readers.log_scan import LogScan
+from hudi_bridge.readers.schedule import begun
+from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import RealtimeFileSplit
 

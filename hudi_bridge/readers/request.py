@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imported_later import acero, ds
+from hudi_bridge.imports import acero, ds
 from hudi_bridge.merge.arrays import Booleans, Column
-from hudi_bridge.readers.filter_values import allowed_values
-from hudi_bridge.readers.key_condition import keys_of_filter
+from hudi_bridge.readers.filters import allowed_values, keys_of_filter
 from hudi_bridge.splits.split import ReadContext
 
 _IF_ELSE = "if_else("

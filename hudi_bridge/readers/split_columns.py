@@ -8,8 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.ordering_fields import ordering_values
+from hudi_bridge.merge.arrays import Column, ordering_values
 from hudi_bridge.schema.defaults import Defaults
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (

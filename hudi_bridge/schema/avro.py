@@ -4,14 +4,17 @@ A logical type on the wrong underlying type is ignored, as the Avro 1.12 specifi
 is refused, since its values could mean anything.
 
 Source of VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
+
+Parses JSON, and refuses strings with unpaired surrogates, which cannot be encoded as UTF-8.
 """
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
@@ -35,7 +38,6 @@ from hudi_bridge.schema.avro_types import (
     arrow_schema,
     arrow_type,
 )
-from hudi_bridge.schema.json_values import parse_json
 
 __all__ = [
     "NULL",
@@ -54,6 +56,37 @@ __all__ = [
     "inner_types",
     "parse_avro_schema",
 ]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - of any kind
+    r"""The value of a JSON text.
+
+    Raises:
+        ValueError: the text is not JSON or not UTF-8, or has half of a surrogate pair, such as ``\ud800``.
+        RecursionError: the text is nested too deeply.
+    """
+    text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    value = json.loads(text)
+    if "\\u" in text or not text.isascii():
+        _refuse_surrogates(value)
+    return value
+
+
+def _refuse_surrogates(value: object) -> None:
+    match value:
+        case str():
+            if surrogate := _SURROGATE.search(value):
+                raise ValueError(f"half of a character, {surrogate[0]!r}")
+        case list():
+            for item in value:
+                _refuse_surrogates(item)
+        case dict():
+            for key, item in value.items():
+                _refuse_surrogates(key)
+                _refuse_surrogates(item)
+
 
 # A named type may be used many times, so a short text can describe a tree of any size.
 MAX_TYPES = 100_000

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.schema.avro_types import AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion
 from hudi_bridge.schema.casts import Array, ArrowType
-from hudi_bridge.schema.json_values import parse_json
 
 Defaults: TypeAlias = tuple[tuple[str, str], ...]
 """Paths of fields, and their defaults as JSON. Within lists and maps, paths have ``element`` and ``value``."""

@@ -27,10 +27,20 @@ import pyarrow as pa
 
 from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
-from hudi_bridge.schema.casts import Array, ArrowType, as_milliseconds, plan_cast, times_as_numbers, times_as_text
+from hudi_bridge.schema.casts import (
+    Array,
+    ArrowType,
+    as_milliseconds,
+    plan_cast,
+    rebuild_list,
+    rebuild_map,
+    rebuild_struct,
+    times_as_numbers,
+    times_as_text,
+    vectors_from_bytes,
+)
 from hudi_bridge.schema.defaults import Defaults, default_of, repeated
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
-from hudi_bridge.schema.nested import rebuild_list, rebuild_map, rebuild_struct, vectors_from_bytes
 
 _ELEMENT_OF_TWO_LEVELS = "array"
 

@@ -4,16 +4,89 @@ The proposed ids give the same rows as reading by name. A name keeps its id, eve
 long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity.
 
 Source: ``AvroInternalSchemaConverter`` (first ids), ``TableChanges`` (later ids).
+
+The schema of a writer as an InternalSchema, with column ids by position (``AvroInternalSchemaConverter``).
+
+Fields are optional where the writer's Avro schema says so.
+
+Writes InternalSchemas as Hudi's JSON (``SerDeHelper``), which ``hudi_bridge.schema.internal`` reads.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
-from hudi_bridge.schema.difference import SchemaChange, child_path, is_readable_as, schema_changes
-from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
-from hudi_bridge.schema.internal_json import schema_history_json
+import pyarrow as pa
+
+from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.avro import NULL, AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion, arrow_type
+from hudi_bridge.schema.difference import SchemaChange, child_path, is_readable_as, primitive_name, schema_changes
+from hudi_bridge.schema.internal import (
+    ArrayType,
+    Field,
+    FieldType,
+    InternalSchema,
+    MapType,
+    RecordType,
+    internal_from_arrow,
+)
+
+
+def schema_history_json(versions: Sequence[InternalSchema]) -> str:
+    """The text of a ``.schemacommit`` file; ``versions`` come oldest first.
+
+    Raises:
+        UnsupportedTableError: Hudi's InternalSchema does not have a type.
+    """
+    documents = [
+        {"max_column_id": version.max_column_id, "version_id": version.version_id} | _record(version.fields)
+        for version in reversed(versions)
+    ]
+    return json.dumps({"schemas": documents}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _record(fields: Sequence[Field]) -> dict[str, Any]:
+    return {"type": "record", "fields": [_field(field) for field in fields]}
+
+
+def _field(field: Field) -> dict[str, Any]:
+    document = {"id": field.id, "name": field.name, "optional": field.optional, "type": _type(field.type)}
+    return document if field.doc is None else document | {"doc": field.doc}
+
+
+def _type(type_: FieldType) -> str | dict[str, Any]:
+    match type_:
+        case RecordType():
+            return _record(type_.fields)
+        case ArrayType():
+            return {
+                "type": "array",
+                "element_id": type_.element_id,
+                "element": _type(type_.element),
+                "element_optional": type_.element_optional,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key_id": type_.key_id,
+                "key": _type(type_.key),
+                "value_id": type_.value_id,
+                "value": _type(type_.value),
+                "value_optional": type_.value_optional,
+            }
+        case _:
+            return _primitive(type_)
+
+
+def _primitive(type_: pa.DataType) -> str:
+    name = primitive_name(type_)
+    if name is None:
+        raise UnsupportedTableError("type in a schema with column ids", str(type_), "types of Hudi's InternalSchema")
+    return name
+
 
 _MAX_DISTANCE = 1
 """How many kept columns may lie between a dropped and an added one for a rename to be likely."""
@@ -251,3 +324,52 @@ def _by_place(fields: Sequence[Field], kept: set[str]) -> Mapping[int, Sequence[
         else:
             found.setdefault(kept_before, []).append(one)
     return found
+
+
+def writer_schema_from_avro(record: AvroRecord, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """The schema of a table, from the Avro schema of a writer; see ``writer_schema_from_arrow``.
+
+    Raises:
+        UnsupportedTableError: a decimal has more digits than any Arrow type.
+    """
+    return writer_schema_from_arrow(
+        pa.schema([_arrow_field(field.name, field.type) for field in record.fields]), leading, trailing
+    )
+
+
+def writer_schema_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:
+    """The schema of a table, from the columns of a writer.
+
+    A writer may leave out meta fields and partition columns; they are added as strings.
+
+    Args:
+        schema: the writer's columns.
+        leading: the meta fields, which come first.
+        trailing: the partition columns that the writer drops, which come last.
+    """
+    first = [pa.field(name, pa.string()) for name in leading]
+    last = [pa.field(name, pa.string()) for name in trailing if name not in schema.names]
+    data = (field for field in schema if field.name not in leading)
+    return internal_from_arrow(pa.schema([*first, *data, *last]))
+
+
+def _arrow_field(name: str, avro: AvroType) -> "pa.Field[Any]":
+    type_, nullable = _arrow_type(avro)
+    return pa.field(name, type_, nullable)
+
+
+def _arrow_type(avro: AvroType) -> tuple[Any, bool]:
+    """The Arrow type, and whether the value may be null."""
+    match avro:
+        case AvroUnion():
+            members = avro.members
+            type_ = _arrow_type(members[0])[0] if len(members) == 1 else arrow_type(avro)
+            return type_, NULL in avro.branches
+        case AvroRecord():
+            return pa.struct([_arrow_field(field.name, field.type) for field in avro.fields]), False
+        case AvroArray():
+            return pa.list_(_arrow_field("element", avro.items)), False
+        case AvroMap():
+            return pa.map_(pa.string(), _arrow_field("value", avro.values)), False
+        case _:
+            return arrow_type(avro), avro == NULL

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.schema.avro_types import vector_type
-from hudi_bridge.schema.json_values import parse_json
 
 # In pyarrow's stubs, parametric types have no attributes.
 SCHEMA_FOLDER = ".hoodie/.schema"

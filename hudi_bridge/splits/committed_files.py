@@ -10,24 +10,23 @@ Source: ``HoodieWriteStat``; Hudi itself lists and does not compare.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.errors import CorruptTableError, DataFileGoneError, InstantNotReadableError
-from hudi_bridge.splits.file_names import file_id_of, is_external
-from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, DataFileGoneError, InstantNotReadableError
+from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_external
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.plan_warnings import warn_of_short_log, warn_of_unread_commit
-from hudi_bridge.storage import FileInfo
+from hudi_bridge.splits.notes import warn_of_short_log, warn_of_unread_commit
+from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
-from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.commit_metadata import WriteStat, read_commit_metadata
+from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
+from hudi_bridge.timeline.timeline import TableState
 
 _READING_THREADS = 16
 _MOST_COMMITS = 200
@@ -38,8 +37,7 @@ _MOST_COMMITS = 200
 _FIRST_INSTANT = "00000000000000"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(NamedTuple):
     """A file that commits name: the last of them, and the greatest size that they tell, which may have grown since."""
 
     size_bytes: int
@@ -49,14 +47,22 @@ class NamedFile:
 class CommittedFiles:
     """The data files that the commits of a state name, read when they are first needed."""
 
-    def __init__(self, state: TableState, *, reads_cut_logs: bool = True) -> None:
-        """The files of the commits up to the state's instant; log files may end early if ``reads_cut_logs``."""
+    def __init__(self, state: TableState, *, is_strict: bool = False) -> None:
+        """The files of the commits up to the state's instant.
+
+        ``is_strict`` is for a table that need not be read, as a metadata table: all its commits can be read, its base
+        files have the sizes that they tell, and no log file ends early.
+        """
         self._state = state
-        self._reads_cut_logs = reads_cut_logs
+        self._is_strict = is_strict
 
     @cached_property
     def by_folder(self) -> Mapping[str, Mapping[str, NamedFile]]:
-        """The files by folder and path."""
+        """The files by folder and path.
+
+        Raises:
+            CorruptTableError: a commit is damaged, and the table is read strictly.
+        """
         state = self._state
         commits = [
             commit
@@ -65,33 +71,39 @@ class CommittedFiles:
             if state.timeline_start <= commit.requested_time <= state.instant
         ][-_MOST_COMMITS:]
         files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
-        begun: dict[str, str] = {}
         is_local = state.storage.is_local
         writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, _READING_THREADS)
-        for commit, written in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
-            for path, size in written:
-                name = path.rpartition("/")[0]
-                if commit.requested_time.startswith(_FIRST_INSTANT) and begun.get(name) != commit.requested_time:
-                    # An index that was dropped and made anew has nothing of what it was before.
-                    files.pop(name, None)
-                    begun[name] = commit.requested_time
+        for commit, stats in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
+            time = commit.requested_time
+            by_folder = _named_files(stats, time)
+            for name, named in by_folder.items():
                 folder = files[name]
-                earlier = folder.get(path)
-                folder[path] = NamedFile(max(size, earlier.size_bytes if earlier else 0), commit.requested_time)
+                if time.startswith(_FIRST_INSTANT):
+                    # An index that was dropped and made anew has nothing of what it was before.
+                    folder.clear()
+                # Hardly ever is a file named by two commits.
+                for path in folder.keys() & named.keys():
+                    named[path] = NamedFile(max(named[path].size_bytes, folder[path].size_bytes), time)
+                folder.update(named)
         return dict(files)
 
-    def _written(self, commit: Instant) -> Sequence[tuple[str, int]]:
+    def _written(self, commit: Instant) -> Sequence[WriteStat]:
         state = self._state
         try:
-            stats = read_commit_metadata(state, commit).write_stats
+            metadata = read_commit_metadata(state, commit)
+            if self._is_strict and not (metadata.operation_type or metadata.extra or metadata.write_stats):
+                path = f"{state.config.timeline_path}/{instant_file_name(commit)}"
+                raise CorruptTimelineError(path, 0, "nothing of a commit", "what the commit has written")
         except (CorruptTableError, DataFileGoneError) as error:
-            # Reading the rows does not need it; it may have been archived meanwhile.
-            if not isinstance(error, DataFileGoneError):
-                warn_of_unread_commit(state.config.table_path, str(error))
+            # It may have been archived meanwhile.
+            if isinstance(error, DataFileGoneError):
+                return ()
+            # Reading the rows does not need it.
+            if self._is_strict:
+                raise
+            warn_of_unread_commit(state.config.table_path, str(error))
             return ()
-        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
-        stored = (stat for stat in stats if stat.path and not is_external(stat.path))
-        return [(_plain(stat.path), stat.file_size_bytes) for stat in stored]
+        return metadata.write_stats
 
     def require(
         self,
@@ -107,19 +119,15 @@ class CommittedFiles:
         ``of_base_files`` is for a read-optimized query; ``file_ids`` are the file groups that are read, None for all.
 
         Raises:
-            CorruptTableError: a file is missing, or smaller than the commit that wrote it says.
+            CorruptTableError: a file is missing, or of another size than the commit that wrote it says, or the table is
+                read strictly and a commit is damaged.
             InstantNotReadableError: it is a file of an earlier state, and may have been cleaned.
         """
         named = self.by_folder.get(folder)
         if not named:
             return
         there = {info.path: info for info in files if not info.is_dir}
-        lacking = {
-            path: file
-            for path, file in named.items()
-            # A base file that ends early cannot be read, which its reader says.
-            if (info := there.get(path)) is None or (info.size_bytes < file.size_bytes and is_log(path))
-        }
+        lacking = {path: file for path, file in named.items() if self._is_lacking(path, file, there.get(path))}
         if not lacking:
             return
         groups = {file_id_of(path.rpartition("/")[2]) for path in lacking}
@@ -133,8 +141,33 @@ class CommittedFiles:
             piece = latest(group, view)
             for path in () if piece is None else _paths(piece, of_base_files=of_base_files):
                 if path in lacking:
-                    reads_cut_logs = self._reads_cut_logs
+                    reads_cut_logs = not self._is_strict
                     refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
+
+    def _is_lacking(self, path: str, named: NamedFile, info: FileInfo | None) -> bool:
+        if info is None:
+            return True
+        if is_log(path):
+            return info.size_bytes < named.size_bytes
+        # A base file that ends early cannot be read, which its reader says; a longer one is another.
+        return self._is_strict and info.size_bytes != named.size_bytes
+
+
+def _named_files(stats: Iterable[WriteStat], time: str) -> dict[str, dict[str, NamedFile]]:
+    """The files of a commit by folder and path."""
+    files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
+    for stat in stats:
+        path = stat.path
+        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
+        if not path or is_external(path):
+            continue
+        path = _plain(path)
+        folder = files[path.rpartition("/")[0]]
+        size = stat.file_size_bytes
+        if path in folder:
+            size = max(size, folder[path].size_bytes)
+        folder[path] = NamedFile(size, time)
+    return files
 
 
 def _completion(commit: Instant) -> str:

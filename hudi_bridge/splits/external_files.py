@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.splits.file_names import is_data_file, is_external, stored_path
+from hudi_bridge.splits.file_slice import is_data_file, is_external, stored_path
 from hudi_bridge.splits.partitions import is_partition
-from hudi_bridge.storage import FileInfo
-from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
+from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record, read_all_commit_metadata
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 _HIDDEN = (".", "_")
 _NOTHING = commit_metadata_of_record({}, "")

@@ -1,8 +1,168 @@
-"""Base files, log files, file slices and file groups."""
+"""Base files, log files, file slices and file groups.
 
+Names of base files and log files.
+
+Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
+Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. Its instant is the base instant of the slice up to
+table version 7, the requested instant of its delta commit from version 8 on.
+
+Native log file, from table version 10 on: ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``.
+
+External file, which another writer than Hudi made and a commit registered: commits and the metadata table call it
+``{name}_{instant}_hudiext``, or ``{name}_{instant}_fg%3D{folders}_hudiext`` in folders of the partition. In storage it
+is ``{name}``, in the same folder. Its file id is its path in the partition.
+
+Source: ``FSUtils``, ``HoodieLogFile`` and ``ExternalFilePathUtil``.
+"""
+
+import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
-from hudi_bridge.splits.file_names import LogFileName
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+
+_BASE_FILE = re.compile(r"(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>\d+)\.(?P<extension>[a-z]+)")
+ASCII_BASE_FILE = r"^(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.(?P<extension>[a-z]+)$"
+"""For Arrow; it matches no name that ``parse_base_file_name`` does not."""
+_LOG_FILE = re.compile(
+    r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.(?P<kind>log|archive)\.(?P<version>\d+)"
+    r"(_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))(?P<cdc>\.cdc)?)?"
+)
+_NATIVE_LOG_FILE = re.compile(
+    r"(?P<file_id>[^._/]+)_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))_(?P<instant>\d+)"
+    r"_(?P<version>\d+)\.(log|deletes?|(?P<cdc>cdc))\.(?P<format>[a-z]+)"
+)
+_EXTERNAL = "_hudiext"
+EXTERNAL_PATTERN = f"{_EXTERNAL}$"
+"""For Arrow: what the names of external files match."""
+_EXTERNAL_FILE = re.compile(r"(?P<stored>[^/]+?)_(?P<instant>[0-9]+)(_fg%3[Dd](?P<folders>[^/]+))?" + _EXTERNAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFileName:
+    """The parts of a base file's name; an external file has no write token."""
+
+    file_id: str
+    write_token: str
+    instant_time: str
+    extension: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFileName:
+    """The parts of a log file's name.
+
+    Part of a ``LogFile``.
+    """
+
+    file_id: str
+    instant_time: str
+    version: int
+    write_token: tuple[int, int, int] | None
+    is_cdc: bool
+
+    @property
+    def sort_key(self) -> tuple[str, int, tuple[int, ...], bool]:
+        """The order in which the log files of a slice are merged (``HoodieLogFile.LogFileComparator``)."""
+        return (self.instant_time, self.version, self.write_token or (), self.is_cdc)
+
+
+def file_id_of(name: str) -> str:
+    """The file id in the name of a base file or log file; other names have one that means nothing."""
+    if is_external(name):
+        return _external_name(name).file_id
+    return name.removeprefix(".").partition("_")[0]
+
+
+def parse_base_file_name(name: str) -> BaseFileName | None:
+    """The parts of a base file's name, None for a name of another kind; raises like ``stored_path``."""
+    if is_external(name):
+        return _external_name(name)
+    match = _BASE_FILE.fullmatch(name)
+    if match is None:
+        return None
+    return BaseFileName(
+        file_id=match["file_id"],
+        write_token=match["token"],
+        instant_time=match["instant"],
+        extension=match["extension"],
+    )
+
+
+def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | None:
+    """The parts of a log file's name, None for a name of another kind.
+
+    Raises:
+        UnsupportedTableError: it is a native log file, planned for releases after 1.2, and ``native`` is false or
+            it is not Parquet.
+    """
+    match = _LOG_FILE.fullmatch(name)
+    if match is None:
+        match = _NATIVE_LOG_FILE.fullmatch(name)
+        if match is not None and not (native and match["format"] == "parquet"):
+            raise UnsupportedTableError(
+                "log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N"
+            )
+    if match is None:
+        return None
+    token = None
+    if match["token"]:
+        token = (int(match["partition"]), int(match["stage"]), int(match["attempt"]))
+    return LogFileName(
+        file_id=match["file_id"],
+        instant_time=match["instant"],
+        version=int(match["version"]),
+        write_token=token,
+        is_cdc=match["cdc"] is not None,
+    )
+
+
+def is_external(path: str) -> bool:
+    """Whether a path in a commit or in the metadata table is that of an external file."""
+    return path.endswith(_EXTERNAL)
+
+
+def stored_path(path: str) -> str:
+    """The path in storage of a file that has this path in commits and in the metadata table.
+
+    Raises:
+        CorruptTableError: it is that of an external file, but has no instant, or is not in the folders that it names.
+    """
+    if not is_external(path):
+        return path
+    folder, _, name = path.rpartition("/")
+    match = _external_match(name)
+    folders = unquote(match["folders"] or "")
+    if folders and not f"/{folder}".endswith(f"/{folders}"):
+        raise CorruptTableError(path, None, f"an external file in the folder {folder!r}", f"one in {folders!r}")
+    return f"{folder}/{match['stored']}".removeprefix("/")
+
+
+def _external_name(name: str) -> BaseFileName:
+    match = _external_match(name)
+    folders = match["folders"]
+    stored = match["stored"]
+    return BaseFileName(
+        file_id=stored if folders is None else f"{unquote(folders)}/{stored}",
+        write_token="",
+        instant_time=match["instant"],
+        extension=stored.rpartition(".")[2] if "." in stored else "",
+    )
+
+
+def _external_match(name: str) -> re.Match[str]:
+    match = _EXTERNAL_FILE.fullmatch(name.rpartition("/")[2])
+    if match is None:
+        raise CorruptTableError(
+            name, None, "an external file without an instant in its name", f"name_instant{_EXTERNAL}"
+        )
+    return match
+
+
+def is_data_file(path: str, *, native: bool = False) -> bool:
+    """Whether a path ends with the name of a base file or a log file; raises like ``parse_log_file_name``."""
+    name = path.rpartition("/")[2]
+    return parse_base_file_name(name) is not None or parse_log_file_name(name, native=native) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,20 +25,18 @@ from hudi_bridge.errors import (
 )
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.committed_files import NamedFile, is_log, refuse_lacking
-from hudi_bridge.splits.current_files import CurrentFiles
-from hudi_bridge.splits.file_names import is_data_file
-from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_slice import FileSlice, is_data_file
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
-from hudi_bridge.splits.plan_notes import COMMITS, FileSource, PlanNotes
-from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
+from hudi_bridge.splits.planner import SplitPlanner, build_read_context
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
-from hudi_bridge.splits.read_context import build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.splits.table_files import CurrentFiles
+from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

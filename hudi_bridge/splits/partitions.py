@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, StorageError
-from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
-from hudi_bridge.splits.partition_values import certain_values
-from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
-from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
+from hudi_bridge.splits.partitioning import certain_values, folders_that_may_pass, matching_partitions
+from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
 """How the name of the file begins that makes a folder a partition."""

@@ -1,31 +1,262 @@
-"""Plans the splits of a query from the file slices of a table."""
+"""Plans the splits of a query from the file slices of a table.
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+The plan of a query: its columns and its splits. Files are listed when splits are first iterated, and cached.
+
+The files that a table was bootstrapped from, by the file groups whose base files have meta columns only.
+
+A bootstrap of metadata writes a base file with meta columns for each file that was there, and leaves the other columns
+in it; row ``i`` of both is one record. Updates go to logs; a compaction or an update writes complete base files. The
+index is an HFile with a cell for each of those file groups:
+
+    key     ``part={partition path};fileid={file id}``
+    value   an Avro container with ``HoodieBootstrapFilePartitionInfo``
+
+Source: ``HFileBootstrapIndex`` and ``AbstractTableFileSystemView.addBootstrapBaseFileIfPresent`` of Hudi.
+
+Builds the ``ReadContext`` of a query's splits.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import QueryType, TableType
+from hudi_bridge.config import BOOTSTRAP_INDEX, FIRST_VERSION_OF_1X, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
-from hudi_bridge.splits.bootstrap import BootstrapSources
-from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.logformat.hfile import read_hfile
+from hudi_bridge.merge.arrays import ordering_path, ordering_type
+from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
+from hudi_bridge.schema.defaults import Defaults
+from hudi_bridge.splits.file_slice import BaseFile, FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
-from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import PartitionValues, QueryColumns, certain_values, partition_values
-from hudi_bridge.splits.plan_notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
+from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes, warn_of_other_release
+from hudi_bridge.splits.partitioning import (
+    PartitionValues,
+    QueryColumns,
+    certain_values,
+    matching_partitions,
+    partition_values,
+)
 from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
-from hudi_bridge.splits.read_context import build_read_context
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
-from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
+from hudi_bridge.timeline.instant_range import next_after_snapshot
 from hudi_bridge.timeline.plans import GroupId
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.records import map_field, number_field, parse_record, text_field
+from hudi_bridge.timeline.timeline import TableState
+
+INDEX_PATH = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
+
+
+class SourceFile(NamedTuple):
+    """A Parquet file that a table was bootstrapped from; ``path`` is relative to the folder of all of them."""
+
+    path: str
+    size_bytes: int
+
+
+class BootstrapSources:
+    """The source files of a table's file groups; none in a table that was not bootstrapped."""
+
+    def __init__(self, state: TableState) -> None:
+        """Reads the index.
+
+        Raises:
+            CorruptTableError: the index is damaged.
+            UnsupportedTableError: rows are in other files than those of the table, and no option allows to read them.
+        """
+        self._index = state.config.bootstrap_index
+        has_index = bool(state.config.bootstrap_base_path) and self._index == BOOTSTRAP_INDEX
+        self._files = _read_index(state) if has_index else {}
+        if self._files and state.options.bootstrap_source is None:
+            raise UnsupportedTableError(
+                "bootstrapped table",
+                f"rows that are in files of {state.config.bootstrap_base_path}",
+                f"the option {BOOTSTRAP_SOURCE_KEY} with the path of that folder, which allows to read them",
+            )
+
+    def of(self, piece: FileSlice) -> SourceFile | None:
+        """The file that has the other columns of a slice's base file; None if the base file has all columns.
+
+        Raises:
+            CorruptTableError: the index does not name it.
+            UnsupportedTableError: the table's properties name another index, or none.
+        """
+        base = piece.base_file
+        if base is None or base.instant_time != BOOTSTRAP_OF_METADATA:
+            return None
+        if self._index != BOOTSTRAP_INDEX:
+            raise UnsupportedTableError("bootstrap index", self._index, BOOTSTRAP_INDEX)
+        return self._of_group((piece.partition_path, piece.file_id), base)
+
+    def _of_group(self, group: GroupId, base: BaseFile) -> SourceFile:
+        found = self._files.get(group)
+        if found is None:
+            raise CorruptTableError(base.path, None, f"no such base file in {INDEX_PATH}", "the file with its columns")
+        return found
+
+
+def _read_index(state: TableState) -> Mapping[GroupId, SourceFile]:
+    try:
+        content = state.storage.read_buffer(INDEX_PATH)
+    except FileNotFoundError:
+        # All records were written to the table.
+        return {}
+    cells = read_hfile(content, INDEX_PATH)
+    keys: list[str] = cells.keys.cast(pa.string()).to_pylist()  # type: ignore[assignment]
+    values, starts, ends = memoryview(cells.values), cells.value_starts.tolist(), cells.value_ends.tolist()
+    return dict(_parse_cell(key, bytes(values[start:end])) for key, start, end in zip(keys, starts, ends, strict=True))
+
+
+def _parse_cell(key: str, value: bytes) -> tuple[GroupId, SourceFile]:
+    _, is_named, file_id = key.rpartition(";fileid=")
+    if not is_named:
+        raise CorruptTableError(INDEX_PATH, None, f"the key {key!r}", "part={partition path};fileid={file id}")
+    record = parse_record(value, INDEX_PATH)
+    status = map_field(record, "bootstrapFileStatus", INDEX_PATH)
+    uri = text_field(map_field(status, "path", INDEX_PATH), "uri", INDEX_PATH)
+    folder, name = text_field(record, "bootstrapPartitionPath", INDEX_PATH), uri.rpartition("/")[2]
+    file = SourceFile(f"{folder}/{name}" if folder else name, number_field(status, "length", INDEX_PATH))
+    return (text_field(record, "partitionPath", INDEX_PATH), file_id), file
+
+
+_ORDERING = "plain columns, and plain fields of structs"
+_COPYING_KEY_GENERATORS = frozenset(("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE"))
+"""Those that make record keys of the texts of the record key fields."""
+_COPIED_TYPES = (pa.string(), pa.int32(), pa.int64())
+"""The types whose texts are the same in Java as here."""
+
+
+def build_read_context(
+    state: TableState,
+    query_schema: QuerySchema,
+    query_type: QueryType,
+    *,
+    visible: TableState | None = None,
+    commit_times: frozenset[str] | None = None,
+) -> ReadContext:
+    """The context of a query, with the columns and merge rule of ``state``.
+
+    ``visible`` is the state whose files are read, ``state`` itself by default. An incremental query returns only rows
+    of ``commit_times``.
+
+    Raises:
+        UnsupportedTableError: the table's records cannot be merged correctly.
+    """
+    config, options = state.config, state.options
+    if not options.overrides_release:
+        warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
+    shown = visible or state
+    timeline = shown.timeline
+    schema, path_columns = columns_of_query(query_schema, config, query_type)
+    rule = _merge_rule(state, query_schema, query_type)
+    context = ReadContext(
+        table_path=state.storage.table_path,
+        query_type=query_type,
+        latest_instant=shown.instant,
+        schema=schema,
+        merge_rule=rule,
+        record_key_fields=config.record_key_fields,
+        populates_meta_fields=config.populates_meta_fields,
+        committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
+        pending_instants=frozenset(instant.requested_time for instant in timeline.instants if not instant.is_completed),
+        timeline_start=shown.timeline_start,
+        path_columns=path_columns,
+        log_memory_bytes=options.log_memory_bytes,
+        commit_times=commit_times,
+        filters_base_rows_before_merge=commit_times is not None and _filters_before_merge(config),
+        filters_parquet_blocks=commit_times is not None and config.written_by_11,
+        float_widening=_float_widening(config, query_schema),
+        field_defaults=known_defaults(config, query_schema),
+        schema_ids=query_schema.ids,
+        schema_history=query_schema.history,
+        fields_spell_keys=(rule is None or rule.payload is None)
+        and query_schema.ids is None
+        and _fields_spell_keys(config, schema, path_columns),
+        skips_slices=options.data_skipping,
+        bucket_count=options.bucket_count,
+        bucket_fields=options.bucket_fields,
+        bootstrap_source=options.bootstrap_source,
+        blob_sources=options.blob_sources,
+        blob_content=options.blob_content,
+        storage_options=state.storage.options,
+        needs_keys=state.storage.decryption is not None,
+    )
+    if rule is not None and config.record_key_fields:
+        # Log records are matched by key, so that a key of unknown text is refused before the first row.
+        _ = context.key_columns
+    return context
+
+
+def _filters_before_merge(config: TableConfig) -> bool:
+    """Whether Hudi filters base rows by commit time before merging, and not after it.
+
+    Hudi 1.x does, but 1.0 not in tables of version 6. From 1.1 on, the filter is given to the reader of Parquet log
+    blocks as well (``SparkFileFormatInternalRowReaderContext``).
+    """
+    return config.written_by_11 or config.table_version >= FIRST_VERSION_OF_1X
+
+
+def known_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:
+    """The defaults that a table's release knows.
+
+    Hudi 1.0 makes the schema that it reads into of Spark's, which has none
+    (``HoodieFileGroupReaderBasedParquetFileFormat``).
+    """
+    return query_schema.defaults if config.written_by_11 or not config.written_by_1x else ()
+
+
+def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:
+    """Whether the record key of each row follows from the values of the key fields in the row.
+
+    Not if a user's payload may change the values, or if columns have ids, so that a name may have meant another column.
+    """
+    names = config.record_key_fields
+    if config.populates_meta_fields and config.key_generator not in _COPYING_KEY_GENERATORS:
+        return False
+    if not names or not set(schema.names).difference(path_columns).issuperset(names):
+        return False
+    return all(schema.field(name).type in _COPIED_TYPES for name in names)
+
+
+def _float_widening(config: TableConfig, query_schema: QuerySchema) -> FloatWidening:
+    if config.written_by_11 or query_schema.has_ids:
+        return FloatWidening.BY_TEXT
+    return FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS if config.written_by_1x else FloatWidening.EXACT
+
+
+def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryType) -> MergeRule | None:
+    if query_type is QueryType.READ_OPTIMIZED or state.config.table_type is TableType.COPY_ON_WRITE:
+        return None
+    rule = merge_rule(state.config, state.options.payloads)
+    if not rule.uses_ordering:
+        return rule
+    fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))
+    kinds = [ordering_type(name, query_schema.arrow) for name in fields]
+    return replace(rule, ordering_fields=fields).by_types(kinds)
+
+
+def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
+    """Whether the table has the field; ordering fields that it does not have are ignored."""
+    try:
+        kind = ordering_type(name, schema)
+    except KeyError as error:
+        if ordering_path(name)[0] in schema.names:
+            raise UnsupportedTableError("ordering field", f"{name}, no field of that struct", _ORDERING) from error
+        return False
+    if pa.types.is_nested(kind):
+        raise UnsupportedTableError("ordering field", f"{name} of type {kind}", _ORDERING)
+    return True
+
 
 _MOST_KEPT = 20_000
 
@@ -277,3 +508,106 @@ def _is_encoded(context: ReadContext) -> bool:
 
 def _has_logs_to_merge(piece: FileSlice, context: ReadContext) -> bool:
     return bool(piece.log_files) and context.merge_rule is not None
+
+
+class Split(Protocol):
+    """A part of a query that can be read independently, on any machine that can reach the table's files.
+
+    Made by ``HudiDataset.splits``: a ``RealtimeFileSplit`` or a ``ChangeSplit``.
+    """
+
+    @property
+    def context(self) -> ReadContext:
+        """The context shared by the splits of one plan."""
+
+    @property
+    def slices(self) -> tuple[RealtimeFileSplit, ...]:
+        """The file slices that a reader of the split merges."""
+
+    def to_json(self) -> str:
+        """The split, with its context, as JSON text."""
+
+
+class QueryPlan(Protocol):
+    """The plan that a ``HudiDataset`` reads."""
+
+    @property
+    def query_type(self) -> QueryType:
+        """The kind of query."""
+
+    @property
+    def instant(self) -> str:
+        """The instant as of which the table is read."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+
+    @property
+    def context(self) -> ReadContext:
+        """The context shared by the splits, even if there are none."""
+
+    @property
+    def next_after(self) -> str | None:
+        """The ``after`` of the incremental query that continues from here, None if it is unknown."""
+
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found; known once splits have been made."""
+
+    def splits(self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None) -> Iterator[Split]:
+        """The splits whose rows may pass the filter, made one at a time; ``notes`` tell what was passed over."""
+
+    def left_out_log_files(self) -> int:
+        """The number of log files with later changes that the query does not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """All rows as of one instant, from base files and logs; from base files alone if read optimized."""
+
+    planner: SplitPlanner
+    query_type: QueryType
+
+    @property
+    def instant(self) -> str:
+        """The instant as of which the table is read."""
+        return self.planner.state.instant
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table as of the instant."""
+        return self.planner.schema(self.query_type)
+
+    @property
+    def context(self) -> ReadContext:
+        """The context shared by the splits, even if there are none."""
+        return self.planner.context(self.query_type)
+
+    @property
+    def next_after(self) -> str | None:
+        """The ``after`` for changes since the snapshot; None for base files alone, which lack the changes in logs."""
+        return next_after_snapshot(self.planner.state) if self.query_type is QueryType.SNAPSHOT else None
+
+    @property
+    def found_by(self) -> FileSource:
+        """How the names of files are found; known once splits have been made."""
+        return self.planner.files.found_by
+
+    def splits(
+        self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits whose rows may pass the filter, made one at a time and not cached."""
+        return self.planner.splits(self.query_type, row_filter, notes)
+
+    def splits_of_groups(
+        self, groups: AbstractSet[GroupId], row_filter: pc.Expression | None, notes: PlanNotes | None
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of some file groups; only their partitions are listed, which need not exist."""
+        return self.planner.splits_of_groups(self.query_type, groups, row_filter, notes)
+
+    def left_out_log_files(self) -> int:
+        """The number of log files in the snapshot that are not merged in."""
+        if self.query_type is QueryType.SNAPSHOT:
+            return 0
+        return sum(len(piece.log_files) for piece in self.planner.file_slices(QueryType.SNAPSHOT))

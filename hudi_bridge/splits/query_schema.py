@@ -17,15 +17,13 @@ from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.defaults import Defaults, iter_defaults
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
-from hudi_bridge.splits.changelog import with_operations
-from hudi_bridge.splits.partition_values import QueryColumns, columns_from_path
-from hudi_bridge.splits.plan_warnings import warn_of_schema_beside_commits
-from hudi_bridge.splits.stored_schema import schema_beside_commits
-from hudi_bridge.storage import Storage
+from hudi_bridge.splits.notes import warn_of_schema_beside_commits
+from hudi_bridge.splits.partitioning import QueryColumns, columns_from_path
+from hudi_bridge.splits.stored_schema import schema_beside_commits, with_operations
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.instant import Instant
-from hudi_bridge.timeline.table_state import TableState
-from hudi_bridge.timeline.timeline import Timeline
+from hudi_bridge.timeline.timeline import TableState, Timeline
 
 _HISTORY_SUFFIX = ".schemacommit"
 

@@ -13,15 +13,14 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.merge.arrays import Value
+from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.ordering_fields import ordering_path, ordering_type
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.defaults import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
-from hudi_bridge.splits.partition_values import PartitionValues
-from hudi_bridge.storage import Storage, StorageOptions
+from hudi_bridge.splits.partitioning import PartitionValues
+from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
 
 _FORMAT = 1
 _KIND = "split"
@@ -58,7 +57,8 @@ class ReadContext:
     Parquet log blocks without a row of these commits. ``fields_spell_keys`` is whether record keys are made of nothing
     but the values of the record key fields, as texts. ``skips_slices`` says whether indexes may be used;
     ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source``, ``blob_sources`` and
-    ``blob_content``.
+    ``blob_content``. ``needs_keys`` is whether the table was opened with keys of its base files: they are not part of
+    this, so splits then stay in their process.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -90,13 +90,29 @@ class ReadContext:
     blob_sources: tuple[str, ...] = field(default=(), repr=False)
     blob_content: bool = False
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
+    needs_keys: bool = False
+
+    def __getstate__(self) -> list[Any]:
+        self.require_no_keys()
+        return [getattr(self, one.name) for one in fields(self)]
+
+    def require_no_keys(self) -> None:
+        """Raises if the base files need keys, which a reader that has nothing but the split would lack.
+
+        Raises:
+            QueryError: they do.
+        """
+        if self.needs_keys:
+            raise keys_stay_here("readers of splits")
 
     def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library
         """The folder of the table, on a file system that is given or on the one that it was opened on.
 
         Raises:
+            QueryError: the table was opened with keys.
             TableNotFoundError: the file system cannot be opened.
         """
+        self.require_no_keys()
         return Storage.open(self.table_path, filesystem, None if filesystem is not None else self.storage_options)
 
     def is_committed(self, instant_time: str) -> bool:
@@ -273,7 +289,12 @@ def split_of_text(text: str, kind: str, class_name: str) -> Iterator[dict[str, A
 
 
 def context_to_json(context: ReadContext) -> dict[str, Any]:
-    """A context as JSON values."""
+    """A context as JSON values.
+
+    Raises:
+        QueryError: the table was opened with keys.
+    """
+    context.require_no_keys()
     document = {field.name: getattr(context, field.name) for field in fields(context)}
     document["query_type"] = context.query_type.value
     document["float_widening"] = context.float_widening.value

@@ -4,31 +4,136 @@ Such is the timeline of a streaming source of which nothing but empty batches ha
 
 Source: ``TableSchemaResolver.fetchSchemaFromFiles``. Hudi reads the files of the newest commit that wrote any; where
 there is none, it reads the table as empty. The archive, and the newest data file, are looked at here then.
+
+Whether the rows of a table have the operation of a changelog, as Flink writes it.
+
+The properties of a table need not say so. Hudi looks for the column in a data file of the newest commit.
+
+Source: ``TableSchemaResolver.hasOperationField``.
+
+The blocks of a log file without their contents: it is read in parts, as far as headers and footers need it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.errors import HudiReadError, StorageError, UnsupportedTableError
+from hudi_bridge.config import TableConfig
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
+from hudi_bridge.logformat.layout import MAGIC
+from hudi_bridge.logformat.native import is_native_name, native_block
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
-from hudi_bridge.splits.file_names import (
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
+from hudi_bridge.splits.decryption import open_decrypted, properties_of
+from hudi_bridge.splits.file_slice import (
     BaseFileName,
     LogFileName,
     parse_base_file_name,
     parse_log_file_name,
     stored_path,
 )
-from hudi_bridge.splits.log_heads import newest_schema
 from hudi_bridge.splits.partitions import list_partitions
-from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
+
+_PART_BYTES = 1 << 18
+"""Has the header of a block of 100,000 records with their positions."""
+_BEFORE_BYTES = 64
+"""Of the end of a block, its length is looked at first, then the footer before it."""
+_KEPT_BYTES = 8
+"""The version of an Avro or delete block, and the number of records of an Avro block."""
+
+
+def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
+    """All blocks of a log file, of whose contents only the first bytes are there.
+
+    Raises:
+        CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
+        UnsupportedTableError: a block is of an unknown version or type.
+        StorageError: the file cannot be read.
+    """
+    with _opened(storage, path, size_bytes) as parts:
+        return _heads(parts, path)
+
+
+def newest_schema(storage: Storage, path: str) -> str | None:
+    """The schema of the last data block of a log file, which is read from its end on; None if there is none.
+
+    Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
+    """
+    with _opened(storage, path) as parts:
+        end = parts.size
+        if not is_native_name(path):
+            while end and (block := block_before(parts, end, path)) is not None:
+                if block.is_data and block.schema_text:
+                    return block.schema_text
+                end = block.offset
+            if not end:
+                return None
+        # It has no such blocks, or is damaged at its end.
+        blocks = _heads(parts, path).blocks
+        return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
+
+
+@contextmanager
+def _opened(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
+    """A context with the bytes of a log file; its size is asked for if it is not given."""
+    with storage.open_input(path, size_bytes or None) as file:
+        yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
+
+
+def _heads(parts: "_Parts", path: str) -> ScanResult:
+    if is_native_name(path):
+        return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, parts.size)), path),), corrupt=())
+    return scan_source(parts, path)
+
+
+class _Parts:
+    """The bytes of a file; the two parts that were read last are kept: the head of a block and its end."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self.size = size
+        self._read = read
+        self._held: list[tuple[int, bytes]] = []
+
+    def at(self, start: int, length: int) -> bytes:
+        """The bytes from an offset on, fewer at the end of the file."""
+        length = max(0, min(length, self.size - start))
+        if not length:
+            return b""
+        for first, held in self._held:
+            if first <= start and start + length <= first + len(held):
+                return held[start - first : start - first + length]
+        first = max(0, min(start - _BEFORE_BYTES, self.size - _PART_BYTES))
+        read = self._read(first, min(max(start - first + length, _PART_BYTES), self.size - first))
+        self._held = [*self._held[-1:], (first, read)]
+        return read[start - first : start - first + length]
+
+    def content(self, start: int, length: int) -> pa.Buffer:
+        """The first bytes of the content of a block."""
+        return pa.py_buffer(self.at(start, min(_KEPT_BYTES, length)))
+
+    def next_magic(self, start: int) -> int:
+        """Where the next block may begin, the end of the file if nowhere."""
+        while start < self.size:
+            part = self.at(start, _PART_BYTES)
+            place = part.find(MAGIC)
+            if place >= 0:
+                return start + place
+            if start + len(part) >= self.size:
+                break
+            start += len(part) - len(MAGIC) + 1
+        return self.size
+
 
 _AVRO_SCHEMA = b"parquet.avro.schema"
 """Where Parquet's Avro writer keeps the schema of the rows."""
@@ -99,10 +204,7 @@ def _read(storage: Storage, path: str) -> StoredSchema | None:
     name = path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
-        with (
-            storage.open_input(stored_path(path)) as opened,
-            pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file,
-        ):
+        with storage.open_input(stored_path(path)) as opened, _parquet_file(storage, stored_path(path), opened) as file:
             text = (file.metadata.metadata or {}).get(_AVRO_SCHEMA)
             if text is not None:
                 return StoredSchema(source=path, avro_text=text.decode("utf-8", "replace"))
@@ -111,6 +213,13 @@ def _read(storage: Storage, path: str) -> StoredSchema | None:
         return None
     text_of_log = newest_schema(storage, path)
     return StoredSchema(source=path, avro_text=text_of_log) if text_of_log else None
+
+
+def _parquet_file(storage: Storage, path: str, opened: pa.NativeFile) -> pq.ParquetFile:
+    properties = properties_of(storage, path)
+    if properties is None:
+        return pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+    return open_decrypted(storage, path, opened, properties)
 
 
 def _as_in_avro(stored: pa.Schema) -> pa.Schema:
@@ -160,3 +269,54 @@ def _newest_stored(state: TableState) -> StoredSchema | None:
         found = f"none in the commits, in hoodie.table.create.schema, and in data files ({files[0][1]})"
         raise UnsupportedTableError("table schema", found, "one in a commit, in the properties or in a data file")
     return stored
+
+
+_MOST_COMMITS = 3
+_BYTES_OF_ANSWER = 128
+_KEY = "rows have operations"
+
+
+def with_operations(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> TableConfig:
+    """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
+
+    ``known`` is a commit of which the metadata has been read already, if any has. The answer is kept: writers of one
+    table do not change it, and where they did, rows with an operation are refused.
+    """
+    config, kept = state.config, state.storage.kept
+    if config.allow_operation_field is not None or not config.populates_meta_fields:
+        return config
+    answer: bool | None = kept.get(_KEY)
+    if answer is None:
+        names = (_column_names(state.storage, stat) for stat in islice(_newest_files(state, known), _MOST_FILES))
+        found = next((OPERATION_COLUMN in some for some in names if some is not None), None)
+        answer = bool(found)
+        if found is not None:
+            kept.put(_KEY, found, _BYTES_OF_ANSWER)
+    return replace(config, allow_operation_field=answer)
+
+
+def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
+    """What the newest commit has written that has written anything."""
+    for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
+        try:
+            metadata = known[1] if known is not None and commit == known[0] else read_commit_metadata(state, commit)
+        except (CorruptTableError, DataFileGoneError):
+            # A commit that is read for rows, too, is an error then.
+            continue
+        if metadata.write_stats:
+            yield from metadata.write_stats
+            return
+
+
+def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
+    """The columns of a data file; None if it is gone or damaged, or does not tell.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    stored = stored_schema(storage, stat.path)
+    try:
+        return None if stored is None else stored.names
+    except HudiReadError:
+        # Whether it matters is found out when rows are read.
+        return None

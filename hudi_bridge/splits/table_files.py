@@ -6,6 +6,15 @@ very many files.
 
 A listing does not tell which of the files that Hudi did not write belong to the table. Where there are some, the index
 is asked, or the commits.
+
+The files that some partitions have now, for queries that know from commits which files they need.
+
+Of more than a few partitions, the index of files is asked, if there is one. A file that it does not have is looked for
+in storage, so that nothing counts as gone that is there.
+
+Opens a table: its current state, checked to have a timeline if it has data files.
+
+Without the check, a table whose timeline was deleted would read as empty.
 """
 
 import json
@@ -19,37 +28,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import QueryType
-from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.config import QueryType, read_table_config
+from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.options import ReadOptions, with_read_options
 from hudi_bridge.splits.committed_files import CommittedFiles
 from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
-from hudi_bridge.splits.file_names import file_id_of, is_data_file
-from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_data_file
 from hudi_bridge.splits.file_system_view import (
+    FILES,
+    PlainSlices,
     TimelineView,
     ViewFiles,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
+    newest_plain_slices,
     view_timeline,
 )
-from hudi_bridge.splits.partition_pruning import matching_partitions
-from hudi_bridge.splits.partition_values import QueryColumns, certain_values
+from hudi_bridge.splits.notes import LISTING, METADATA_TABLE, PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes
+from hudi_bridge.splits.partitioning import QueryColumns, certain_values, matching_partitions
 from hudi_bridge.splits.partitions import LISTING_THREADS, folders_in, is_partition, list_partitions
-from hudi_bridge.splits.plain_groups import FILES, PlainSlices, newest_plain_slices
-from hudi_bridge.splits.plan_notes import (
-    LISTING,
-    METADATA_TABLE,
-    PARTITION_CONDITION,
-    PARTITIONS,
-    FileSource,
-    PlanNotes,
-)
-from hudi_bridge.storage import FileInfo
+from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.plans import GroupId
-from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import validate_not_cleaned
+from hudi_bridge.timeline.timeline import TableState
 
 _MAX_KEPT_SLICES = 20_000
 _MOST_PLAIN_ENTRIES = 1_000
@@ -526,3 +530,94 @@ class TableFiles:
     @cached_property
     def _timeline(self) -> TimelineView:
         return view_timeline(self._state, self._view_files)
+
+
+class CurrentFiles:
+    """The files of partitions as of when each was first asked for."""
+
+    def __init__(self, listings: FolderListings) -> None:
+        """The files by these listings and their index."""
+        self._listings = listings
+        self._files: dict[str, dict[str, FileInfo]] = {}
+        self._indexed: set[str] = set()
+
+    def expect(self, paths: Iterable[str]) -> None:
+        """Find these files, given relative to the table, with others in the same folders.
+
+        Raises:
+            StorageError: a folder cannot be listed.
+        """
+        wanted = set(paths)
+        folders = {_folder(path) for path in wanted}.difference(self._files)
+        index = self._listings.index_of(len(folders))
+        indexed = None if index is None else index.files(sorted(folders))
+        if indexed is not None:
+            self._indexed |= folders
+            found = indexed_files(indexed)
+            self._files |= {folder: {info.path: info for info in found.get(folder, ())} for folder in folders}
+            folders = {folder for path in wanted if path not in self._files[folder := _folder(path)]} & self._indexed
+            self._indexed -= folders
+        self._list(folders)
+
+    def get(self, path: str) -> FileInfo | None:
+        """A file by its path relative to the table, None if it does not exist; raises like ``expect``."""
+        folder = _folder(path)
+        if folder not in self._files or (folder in self._indexed and path not in self._files[folder]):
+            self._indexed.discard(folder)
+            self._list([folder])
+        return self._files[folder].get(path)
+
+    def _list(self, folders: Iterable[str]) -> None:
+        chosen = sorted(folders)
+        self._listings.fetch(chosen, must_exist=False)
+        for folder in chosen:
+            entries = self._listings.entries(folder, must_exist=False)
+            self._files[folder] = {info.path: info for info in entries if not info.is_dir}
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def open_state(
+    storage: Storage,
+    options: Mapping[str, str],
+    payloads: Mapping[str, RecordPayload],
+    log_memory_bytes: int | None,
+) -> TableState:
+    """The current state of a table; the options are those of ``HudiTable.open``.
+
+    Raises:
+        TableNotFoundError: there is no Hudi table.
+        CorruptTimelineError: its properties cannot be read, or its timeline is empty and a partition has data files.
+        UnsupportedTableError: it uses a feature that cannot be read correctly.
+        QueryError: an option is unknown or has an invalid value.
+    """
+    config = with_read_options(read_table_config(storage), options)
+    read_options = ReadOptions.of(options, payloads, log_memory_bytes)
+    return _checked(TableState.load(storage, config, read_options))
+
+
+def refreshed(state: TableState) -> TableState:
+    """The current state of the same table, as of its newest commit.
+
+    Raises:
+        CorruptTimelineError: the timeline is empty, and a partition has data files.
+    """
+    return _checked(TableState.load(state.storage, state.config, state.options))
+
+
+def _checked(state: TableState) -> TableState:
+    if not state.timeline.instants:
+        _require_no_data(state)
+    return state
+
+
+def _require_no_data(state: TableState) -> None:
+    # Writers request an instant before they write files, and never archive the newest instants.
+    listings = FolderListings(state)
+    partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
+    for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):
+        if is_data_file(info.name):
+            found = f"no instant, although there is the data file {info.path}"
+            raise CorruptTimelineError(state.config.timeline_path, None, found, "the timeline of the table")

@@ -8,9 +8,10 @@ Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWr
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from hudi_bridge.errors import DataFileGoneError
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.records import (
@@ -22,7 +23,7 @@ from hudi_bridge.timeline.records import (
     text_field,
     texts_field,
 )
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 _READING_THREADS = 16
 _BYTES_IN_MEMORY = 8
@@ -35,9 +36,8 @@ ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
 """Partition paths with the ids of file groups that were replaced in them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteStat:
-    """What a commit did to one file of one file group.
+class WriteStat(NamedTuple):
+    """What a commit did to one file of one file group; a tuple, since a commit may have thousands.
 
     ``path`` is relative to the table. ``prev_commit`` is the base instant of the previous slice, ``base_file`` the base
     file that a log file belongs to; each may be None. ``log_files`` are the names of the slice's log files at that

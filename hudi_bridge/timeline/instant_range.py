@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, RANGE_VERSION_KEY, HollowCommitPolicy
-from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
@@ -24,8 +24,8 @@ from hudi_bridge.timeline.instant import (
     parse_begin_instant,
     parse_query_instant,
 )
-from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import first_incomplete_commit
+from hudi_bridge.timeline.timeline import TableState
 
 _BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
 _BEFORE_HUDI = "1971"

@@ -17,7 +17,7 @@ from hudi_bridge.timeline.records import (
     text_field,
     texts_field,
 )
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 
 GroupId = tuple[str, str]
 """Partition path and file id."""

@@ -4,18 +4,283 @@ Commits are JSON in layout 1 and Avro in layout 2. Plans, cleans, rollbacks, res
 An Avro file is an object container file of one record.
 
 Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
+
+Reads one Avro datum into Python values, and checks every length before it is used.
+
+What reads a type is composed once for all datums of a schema: the commits of a table have a few schemas, and a check
+reads them all. Of a union, the branches that occur are composed.
+Logical types are left as the numbers, texts or bytes that carry them.
+
+Source: "Binary Encoding" of the Avro specification.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from hudi_bridge.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, UnsupportedTableError
-from hudi_bridge.logformat.inflating import RAW_DEFLATE, inflate, max_inflated_bytes
-from hudi_bridge.schema.avro import parse_avro_schema
-from hudi_bridge.schema.json_values import parse_json
-from hudi_bridge.timeline.avro_values import read_datum
+from hudi_bridge.logformat.hfile_blocks import RAW_DEFLATE, inflate, max_inflated_bytes
+from hudi_bridge.schema.avro import parse_avro_schema, parse_json
+from hudi_bridge.schema.avro_types import (
+    NULL,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    min_width,
+)
+
+# Data, position -> the value there, and the position after it.
+_Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+_CONTINUATION_BIT = 0x80
+_MAX_NUMBER_BYTES = 10
+# Schemas that are parsed once are the same object; to compare them takes longer than to read a small commit.
+_KNOWN_READERS = BoundedCache(64)
+_SECOND_BRANCH = 2
+"""The byte of the branch 1 of a union."""
+_FORMATS = {"boolean": struct.Struct("<?"), "float": struct.Struct("<f"), "double": struct.Struct("<d")}
+
+
+class _DamageError(Exception):
+    """What was found at a position of a datum; whoever knows the file makes an error of it."""
+
+    def __init__(self, position: int, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.found = f"{found} at byte {position} of the record"
+        self.expected = expected
+
+
+class _EmptyItemsError(Exception):
+    """A schema has an array that can be of any length in no bytes."""
+
+
+def read_datum(avro: AvroRecord, data: bytes, path: str) -> dict[str, Any]:
+    """The record that the bytes hold; ``path`` names their file in errors.
+
+    Raises:
+        CorruptTimelineError: the bytes are not exactly one such record.
+        UnsupportedTableError: the record has an array that can be of any length in no bytes.
+    """
+    try:
+        record, end = _known_reader(avro)(data, 0)
+    except _DamageError as error:
+        raise CorruptTimelineError(path, None, error.found, error.expected) from error
+    except _EmptyItemsError as error:
+        found = f"an array of items that take no bytes, in {path}"
+        raise UnsupportedTableError("Avro schema", found, "items of at least one byte") from error
+    if end != len(data):
+        found = f"bytes after the last field at byte {end} of the record"
+        raise CorruptTimelineError(path, None, found, "the end of the record")
+    values: dict[str, Any] = record
+    return values
+
+
+def _known_reader(avro: AvroRecord) -> _Reader:
+    known: tuple[AvroRecord, _Reader] | None = _KNOWN_READERS.get(id(avro))
+    if known is None:
+        # The type is kept, so that no other can have its id.
+        known = avro, _record_reader(avro)
+        _KNOWN_READERS.put(id(avro), known, 1)
+    return known[1]
+
+
+def _reader(avro: AvroType) -> _Reader:
+    match avro:
+        case AvroPrimitive():
+            return _primitive_reader(avro.kind)
+        case AvroUnion():
+            return _union_reader(avro.branches)
+        case AvroRecord():
+            return _record_reader(avro)
+        case AvroArray():
+            return _array_reader(avro.items)
+        case AvroMap():
+            return _map_reader(avro)
+        case AvroEnum():
+            return _enum_reader(avro.symbols)
+        case AvroFixed():
+            return _fixed_reader(avro.size_bytes)
+
+
+def _primitive_reader(kind: str) -> _Reader:
+    match kind:
+        case "null":
+            return lambda _, position: (None, position)
+        case "int" | "long":
+            return _number
+        case "string":
+            return _text
+        case "bytes":
+            return _bytes
+    return _packed_reader(_FORMATS[kind])
+
+
+def _record_reader(avro: AvroRecord) -> _Reader:
+    fields = [(field.name, _second_reader(field.type), _reader(field.type)) for field in avro.fields]
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        record: dict[str, Any] = {}
+        # No position is checked for each field: the last two bytes are read by the functions that do.
+        last = len(data) - 2
+        for name, read_second, read_field in fields:
+            if read_second is None or position > last:
+                record[name], position = read_field(data, position)
+            # Nearly all fields of timeline files are such unions, null or a short number: these take no call.
+            elif not (branch := data[position]):
+                record[name] = None
+                position += 1
+            elif branch != _SECOND_BRANCH:
+                record[name], position = read_field(data, position)
+            elif read_second is _number and (byte := data[position + 1]) < _CONTINUATION_BIT:
+                record[name] = (byte >> 1) ^ -(byte & 1)
+                position += 2
+            else:
+                record[name], position = read_second(data, position + 1)
+        return record, position
+
+    return read
+
+
+def _second_reader(avro: AvroType) -> _Reader | None:
+    """The reader of the second branch, where the first is null and the second a primitive."""
+    match avro:
+        case AvroUnion(branches=(first, AvroPrimitive() as second, *_)) if first == NULL:
+            return _primitive_reader(second.kind)
+    return None
+
+
+def _number(data: bytes, position: int) -> tuple[int, int]:
+    # Most have one byte or two, which takes no loop.
+    left = len(data) - position
+    if left > 0 and (low := data[position]) < _CONTINUATION_BIT:
+        return (low >> 1) ^ -(low & 1), position + 1
+    if left > 1 and (high := data[position + 1]) < _CONTINUATION_BIT:
+        number = low & 0x7F | high << 7
+        return (number >> 1) ^ -(number & 1), position + 2
+    number = 0
+    for place, byte in enumerate(data[position : position + _MAX_NUMBER_BYTES]):
+        number |= (byte & 0x7F) << 7 * place
+        if byte < _CONTINUATION_BIT and not number >> 64:
+            return (number >> 1) ^ -(number & 1), position + place + 1
+    raise _DamageError(position, "no whole number", f"one in up to {_MAX_NUMBER_BYTES} bytes and 64 bits")
+
+
+def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    length, start = _number(data, position)
+    if not 0 <= length <= len(data) - start:
+        raise _DamageError(position, f"a value of {length} bytes", f"0 to {len(data) - start} bytes")
+    return data[start : start + length], start + length
+
+
+def _text(data: bytes, position: int) -> tuple[str, int]:
+    length, start = _number(data, position)
+    after = start + length
+    if length < 0 or after > len(data):
+        raise _DamageError(position, f"a value of {length} bytes", f"0 to {len(data) - start} bytes")
+    try:
+        return data[start:after].decode(), after
+    except UnicodeDecodeError as error:
+        raise _DamageError(position, f"damaged Avro ({error})", "text in UTF-8") from error
+
+
+def _union_reader(branches: tuple[AvroType, ...]) -> _Reader:
+    readers: dict[int, _Reader] = {}
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        branch, after = _number(data, position)
+        read_branch = readers.get(branch)
+        if read_branch is None:
+            if not 0 <= branch < len(branches):
+                raise _DamageError(position, f"branch {branch} of a union", f"one of its {len(branches)} branches")
+            read_branch = readers[branch] = _reader(branches[branch])
+        return read_branch(data, after)
+
+    return read
+
+
+def _packed_reader(packed: struct.Struct) -> _Reader:
+    read_fixed = _fixed_reader(packed.size)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        encoded, after = read_fixed(data, position)
+        return packed.unpack(encoded)[0], after
+
+    return read
+
+
+def _fixed_reader(width: int) -> _Reader:
+    def read(data: bytes, position: int) -> tuple[bytes, int]:
+        left = len(data) - position
+        if width > left:
+            raise _DamageError(position, f"{left} bytes left", f"a value of {width} bytes")
+        return data[position : position + width], position + width
+
+    return read
+
+
+def _enum_reader(symbols: tuple[str, ...]) -> _Reader:
+    def read(data: bytes, position: int) -> tuple[str, int]:
+        symbol, after = _number(data, position)
+        if not 0 <= symbol < len(symbols):
+            raise _DamageError(position, f"symbol {symbol} of an enum", f"one of its {len(symbols)} symbols")
+        return symbols[symbol], after
+
+    return read
+
+
+def _array_reader(items: AvroType) -> _Reader:
+    width = min_width(items)
+    if not width:
+        raise _EmptyItemsError
+    return _items_reader(_reader(items), width)
+
+
+def _map_reader(avro: AvroMap) -> _Reader:
+    # The length of the key is at least one byte.
+    read_entries = _items_reader(_record_reader(avro.entry), 1)
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        entries, after = read_entries(data, position)
+        return {entry["key"]: entry["value"] for entry in entries}, after
+
+    return read
+
+
+def _items_reader(read_item: _Reader, width: int) -> _Reader:
+    """A reader of blocks of items of at least ``width`` bytes each."""
+
+    def read(data: bytes, position: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        size = len(data)
+        while True:
+            header = position
+            count, position = _number(data, position)
+            if not count:
+                return items, position
+            announced = None
+            if count < 0:
+                announced, position = _number(data, position)
+            if abs(count) > (size - position) // width:
+                most = f"up to {(size - position) // width} items"
+                raise _DamageError(header, f"a block of {abs(count)} array items", most)
+            first = position
+            for _ in range(abs(count)):
+                item, position = read_item(data, position)
+                items.append(item)
+            if announced not in (None, position - first):
+                found = f"array items of {position - first} bytes"
+                raise _DamageError(first, found, f"the {announced} bytes announced")
+
+    return read
+
 
 MAGIC = b"Obj\x01"
 

@@ -4,14 +4,20 @@ Only completed instants are archived. So a file of instant T belongs to the tabl
 timeline or lies before its start.
 
 Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``.
+
+The state of a table at one moment, from which every read is planned.
+
+Source: ``HoodieTableMetaClient`` with an active timeline and an instant to read.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
-from hudi_bridge.storage import FileInfo, Storage
+from hudi_bridge.options import ReadOptions
+from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
     MILLIS_LENGTH,
@@ -41,6 +47,7 @@ class Timeline:
     _commits: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
     _completion_times: dict[str, str | None] = field(init=False, repr=False, compare=False)
     _pending_times: frozenset[str] = field(init=False, repr=False, compare=False)
+    _newest: dict[Action, Instant] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         commits = tuple(
@@ -52,6 +59,8 @@ class Timeline:
         start = next((time for time in times if time not in savepoints), times[0] if times else None)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "_commits", commits)
+        newest = {instant.action: instant for instant in self.instants if instant.is_completed}
+        object.__setattr__(self, "_newest", newest)
         object.__setattr__(
             self, "_completion_times", {instant.requested_time: instant.completion_time for instant in commits}
         )
@@ -87,9 +96,7 @@ class Timeline:
 
     def latest_completed(self, action: Action) -> Instant | None:
         """The last completed instant of one action, None if there is none."""
-        return next(
-            (instant for instant in reversed(self.instants) if instant.is_completed and instant.action is action), None
-        )
+        return self._newest.get(action)
 
     def contains(self, requested_time: str) -> bool:
         """Whether the active timeline has a completed write of that instant."""
@@ -175,3 +182,47 @@ def latest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
         if known is None or known.state < instant.state:
             latest[key] = instant
     return tuple(latest[key] for key in sorted(latest))
+
+
+_BEFORE_ALL_INSTANTS = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table's storage, properties and timeline, with the options and the instant of a read.
+
+    ``instant`` defaults to the newest commit, and to a time before every instant if the table has no commit;
+    ``is_time_travel`` is whether the query names it.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    options: ReadOptions = field(default_factory=ReadOptions)
+    instant: str = ""
+    is_time_travel: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.instant:
+            latest = self.timeline.latest_commit()
+            object.__setattr__(self, "instant", latest.requested_time if latest else _BEFORE_ALL_INSTANTS)
+
+    @classmethod
+    def load(cls, storage: Storage, config: TableConfig, options: ReadOptions | None = None) -> Self:
+        """The current state of a table; lists one folder.
+
+        Raises:
+            StorageError: the folder of the timeline cannot be listed.
+        """
+        return cls(
+            storage=storage, config=config, timeline=load_timeline(storage, config), options=options or ReadOptions()
+        )
+
+    def as_of(self, instant: str) -> Self:
+        """The same table, read as of an instant that the query names."""
+        return replace(self, instant=instant, is_time_travel=True)
+
+    @property
+    def timeline_start(self) -> str:
+        """The start of the active timeline; instants before it are archived and completed."""
+        return self.timeline.start or _BEFORE_ALL_INSTANTS

@@ -15,7 +15,7 @@ from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError, TableNotFoundError
 from tests.catalogs.rows import rows_of
-from tests.golden_cases import golden_trips
+from tests.support.golden_cases import golden_trips
 
 REGION = "eu-west-1"
 

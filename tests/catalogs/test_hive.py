@@ -12,7 +12,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
 from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
 from tests.catalogs.rows import rows_of
-from tests.golden_cases import golden_trips
+from tests.support.golden_cases import golden_trips
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.catalogs.uris import open_catalog, uri_in_catalog
 from hudi_bridge.errors import StorageError, TableNotFoundError
 from tests.catalogs.rows import rows_of
-from tests.golden_cases import golden_trips
+from tests.support.golden_cases import golden_trips
 
 TOKEN = "a-token"
 TABLES = "polaris/v1/prod/namespaces"

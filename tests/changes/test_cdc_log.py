@@ -12,10 +12,10 @@ import pytest
 from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiDataset, HudiTable, open_reader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
-from tests.compare import differences
-from tests.golden_cases import golden_change_data
 from tests.logformat.log_writer import avro_content, log_block
-from tests.table_writer import Row, TableWriter, at, completion_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_change_data
+from tests.support.table_writer import Row, TableWriter, at, completion_of
 
 BASE = [{"id": "a", "ts": 1, "value": "a1"}, {"id": "b", "ts": 1, "value": "b1"}]
 AFTER = [{"id": "a", "ts": 2, "value": "a2"}, {"id": "c", "ts": 2, "value": "c2"}]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hudi_bridge import HudiDataset, InstantNotReadableError
-from hudi_bridge.differences.table_difference import TableDifference
-from tests.table_writer import Row, TableWriter, at, completion_of
+from hudi_bridge.tools.diff.table_difference import TableDifference
+from tests.support.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, clean, container, record_type
 
 COPY_ON_WRITE = {"hoodie.table.type": "COPY_ON_WRITE"}

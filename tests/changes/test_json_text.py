@@ -7,8 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.changes.hash_order import java_map_order, scala_map_order
-from hudi_bridge.changes.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, JsonStyle, json_texts
+from hudi_bridge.changes.json_text import (
+    AVRO,
+    JACKSON,
+    JACKSON_WITH_DIGITS,
+    JsonStyle,
+    java_map_order,
+    json_texts,
+    scala_map_order,
+)
 from hudi_bridge.schema.avro import parse_avro_schema
 
 VALUES: list[tuple[pa.DataType, Any, str, str]] = [

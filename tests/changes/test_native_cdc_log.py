@@ -10,8 +10,8 @@ import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiDataset, HudiTable, UnsupportedTableError
 from tests.changes.test_cdc_log import AFTER, BASE, CHANGES, data, logged_table, since_the_first
-from tests.compare import differences
-from tests.table_writer import META_FIELDS, TableWriter, at, completion_of, sorted_column
+from tests.support.compare import differences
+from tests.support.table_writer import META_FIELDS, TableWriter, at, completion_of, sorted_column
 
 UNRELEASED = {"hudi_bridge.read.unreleased": "true"}
 MODES = ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"]

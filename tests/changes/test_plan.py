@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, QueryError, QueryType, open_reader
-from hudi_bridge.changes.earlier_states import EarlierStates
+from hudi_bridge.changes.plan import EarlierStates
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.splits.file_slice import FileGroup
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.storage import FileInfo, Storage
-from tests.change_replay import replay_differences
-from tests.golden_cases import golden_history, golden_table
-from tests.table_writer import Row, TableWriter, at, completion_of
+from hudi_bridge.storage.storage import FileInfo, Storage
+from tests.support.change_replay import replay_differences
+from tests.support.golden_cases import golden_history, golden_table
+from tests.support.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, container
 
 EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}

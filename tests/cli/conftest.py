@@ -10,8 +10,8 @@ import pytest
 
 from hudi_bridge.cli.main import run
 from tests.connectors.damage import copy_with_damaged_logs
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = (sys.executable, "-W", "error", "-c", "from hudi_bridge.cli.main import main; main()")

@@ -8,7 +8,7 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.cli.main import run
 from tests.catalogs.metastore import Metastore, of_trips, served
-from tests.golden_cases import golden_trips
+from tests.support.golden_cases import golden_trips
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from pyarrow import csv
 
 from hudi_bridge import HudiTable
 from tests.cli.conftest import COMMAND, ROOT, Outcome
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at, completion_of
-from tests.waiting import wait_for
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at, completion_of
+from tests.support.waiting import wait_for
 
 Call = Callable[..., Outcome]
 TIMEOUT_SECONDS = 60

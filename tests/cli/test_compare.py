@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.cli.compare_peers import reason
-from hudi_bridge.cli.compared_rows import compare_rows
+from hudi_bridge.cli.compare import compare_rows, reason
 from hudi_bridge.cli.main import run
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 KEYS = {"_hoodie_record_key": ["a", "b"], "_hoodie_partition_path": ["p", "p"]}
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_trips
+from tests.support.golden_cases import golden_trips
 
 Call = Callable[..., Outcome]
 

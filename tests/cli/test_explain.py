@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
-from hudi_bridge.connectors.iceberg.access import Reader
-from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
+from hudi_bridge.service.access import Reader
+from hudi_bridge.service.server import IcebergService, ServiceOptions
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 
@@ -52,6 +52,19 @@ def test_publishing_again_keeps_the_version_of_the_format(hudi_bridge: Call, sto
     assert (newer.format_version, newer.scan().to_arrow().num_rows) == (3, 65)
     older = hudi_bridge(*arguments)
     assert (older.code, "published in version 3" in older.err) == (2, True)
+
+
+def test_publish_says_how_many_base_files_are_written_anew(hudi_bridge: Call, tmp_path: Path) -> None:
+    arguments = ("publish", "iceberg", str(golden_table("b_sql_update_0150")), "--to", str(tmp_path / "published"))
+    for options in ((), ("--for", "presto")):
+        published = hudi_bridge(*arguments, *options)
+        assert "2 base files written anew, as DuckDB 1.5 or Spark would misread lists or maps" in published.err
+        assert "--lists-as-stored" in published.err
+    as_stored = hudi_bridge(*arguments, "--lists-as-stored")
+    assert "written anew" not in as_stored.err
+    assert "DuckDB 1.5 or Spark: misreads 2 base files (lists of two levels)" in as_stored.err
+    for_presto = hudi_bridge(*arguments, "--lists-as-stored", "--for", "presto")
+    assert "lists" not in for_presto.err
 
 
 def test_publish_says_who_misreads_the_table(hudi_bridge: Call, tmp_path: Path) -> None:
@@ -184,7 +197,7 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
         locate = ["/data=local:///"]
         watch = 7.5
         keep = 3
-        rewrite-lists = true
+        lists-as-stored = true
         log-format = "json"
         access-log = true
         requests-per-second = 5
@@ -211,7 +224,7 @@ def test_a_configuration_has_all_options_and_the_command_line_comes_before_it(
     assert outcome.code == 0, outcome.err
     (options,) = given
     assert (options.host, options.watch_seconds, options.keep, options.access_log) == ("0.0.0.0", 7.5, 4, True)
-    assert (options.requests_per_second, options.rewriting.lists) == (5.0, True)
+    assert (options.requests_per_second, options.rewriting.lists_as_stored) == (5.0, True)
     assert options.access is not None
     assert options.access.tokens == {"open sesame": Reader.of("eu", ["sales.eu"])}
     assert options.vending is not None

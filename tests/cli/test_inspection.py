@@ -10,8 +10,8 @@ import pytest
 from hudi_bridge.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table, golden_trips
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table, golden_trips
+from tests.support.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
 

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_bridge import __version__, threads
 from tests.cli.conftest import COMMAND, ROOT, Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 

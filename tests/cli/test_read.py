@@ -15,13 +15,13 @@ from pyarrow import csv
 from rich.cells import cell_len
 
 from hudi_bridge import HudiDataset, HudiTable
-from hudi_bridge.cli.sinks import UnwritableFileError, open_sink
+from hudi_bridge.cli.output import UnwritableFileError, open_sink
 from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
-from tests.compare import differences
-from tests.golden_cases import golden_case, golden_table
-from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
-from tests.test_golden import QUERIES, answer_of
-from tests.test_replanning import Compacted
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case, golden_table
+from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
+from tests.table.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
 TEXTS = csv.ConvertOptions(column_types={"value": pa.string()}, strings_can_be_null=False)

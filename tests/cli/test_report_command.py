@@ -2,8 +2,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_trips
-from tests.report.reports import NOW, Page
+from tests.support.golden_cases import golden_trips
+from tests.tools.report.reports import NOW, Page
 
 Call = Callable[..., Outcome]
 

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_bridge.schema.internal import parse_schema_history
 from tests.cli.conftest import Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 

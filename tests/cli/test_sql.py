@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.cli.prompt import is_complete, iter_statements
+from hudi_bridge.cli.sql import is_complete, iter_statements
 from tests.cli.conftest import Counters, Outcome
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 Call = Callable[..., Outcome]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Counters, Outcome
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 
 def copy_with_damaged_logs(case: str, target: Path) -> Path:

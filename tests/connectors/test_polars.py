@@ -25,12 +25,11 @@ from hudi_bridge import (
     UnsupportedTableError,
 )
 from hudi_bridge.connectors.polars import scan, scan_dataset
-from hudi_bridge.connectors.polars.conditions import condition_of
+from hudi_bridge.connectors.polars.conditions import columns_of, condition_of
 from hudi_bridge.connectors.polars.frames import _frames
-from hudi_bridge.connectors.polars.types import columns_of
-from tests.compare import differences
-from tests.golden_cases import golden_case, golden_table, golden_variant_queries
-from tests.table_writer import TableWriter, at
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case, golden_table, golden_variant_queries
+from tests.support.table_writer import TableWriter, at
 
 STORY = "a_story_v9_120"
 NAN = float("nan")

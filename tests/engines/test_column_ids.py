@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_bridge.engines import column_ids
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 
 def hudi_schema(version: int, *fields: tuple[int, str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hudi_bridge import RealtimeFileSplit, RecordPayload
 from hudi_bridge.engines import context_identity, identity, slice_identity
 from hudi_bridge.engines.identity import NOT_IDENTIFYING
 from hudi_bridge.splits.split import FloatWidening, ReadContext
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 
 class Keeps(RecordPayload):

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.engines import SurvivingLogRecords, slice_delta
-from tests.strength import examples
-from tests.table_writer import TableWriter, at
+from tests.support.strength import examples
+from tests.support.table_writer import TableWriter, at
 
 KEY = "_hoodie_record_key"
 FIELDS = (("id", "string"), ("n", "int"), ("ts", "long"))

@@ -12,9 +12,9 @@ import pytest
 from hudi_bridge import HudiTable, QueryType, RealtimeFileSplit, open_reader
 from hudi_bridge.engines import Outcome, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.errors import DataFileGoneError, QueryError
-from tests.compare import differences
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
-from tests.test_golden import ANSWERED, QUERIES, Key, parametrize_keys
+from tests.support.compare import differences
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.table.test_golden import ANSWERED, QUERIES, Key, parametrize_keys
 
 CASES_PER_GROUP = 1
 SNAPSHOTS = sorted(key for key in ANSWERED if QUERIES[key].kind in ("snapshot", "time_travel"))

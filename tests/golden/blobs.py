@@ -13,6 +13,11 @@ references_120/bytes.parquet   the column ``id`` and what Hudi's function ``read
 lance_120/table                a table of Lance base files
 lance_120/base.parquet         its snapshot after the first write, with the bytes of BLOBs (``CONTENT``)
 lance_120/content.parquet      its snapshot with the bytes of BLOBs; Hudi loses those after an empty value
+lance_120/base_default.parquet  its read-optimized rows without the option
+lance_120/default.parquet      its snapshot without the option
+lance_changes_120/table        a table of Lance base files with change data
+lance_changes_120/default.parquet  its snapshot without the option
+lance_changes_120/changes.parquet  its changes without the option
 """
 
 import shutil
@@ -78,30 +83,69 @@ LANCE_INSERTS = [
     (5, 1, inline(b"x")),
 ]
 LANCE_UPDATES = [(0, 2, inline(b"of the log")), (2, 2, inline(b"now here"))]
+CHANGES_INSERTS = [
+    (0, 1, inline(b"in the row")),
+    (1, 1, {"type": "INLINE", "data": None, "reference": None}),
+    (2, 1, reference("first.bin", 0, 16)),
+    (3, 1, inline(b"of the base file")),
+    (4, 1, reference("deeper/second.bin")),
+    (5, 1, inline(b"another")),
+]
+CHANGES_UPDATES = [(0, 2, inline(b"new bytes")), (2, 2, reference("first.bin", 7, 8)), (6, 2, inline(b"added"))]
 _OF_LANCE = {"hoodie.table.base.file.format": "LANCE", "hoodie.base.file.format": "LANCE", **_SPARK_MERGER}
+_TYPE = "hoodie.datasource.write.table.type"
+_CONTENT = {"hoodie.read.blob.inline.mode": "CONTENT"}
+_READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
+_CHANGES = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.query.incremental.format": "cdc",
+    "hoodie.datasource.read.begin.instanttime": "0",
+}
 
 
-def create(spark: SparkSession, path: Path, more: str = "") -> t.StructType:
+def create(spark: SparkSession, path: Path, more: str = "", table_type: str = "MERGE_ON_READ") -> t.StructType:
     """Creates a table; its columns."""
+    kind = {"MERGE_ON_READ": "mor", "COPY_ON_WRITE": "cow"}[table_type]
     spark.sql(
         f"create table blobs (id int, ts bigint, b blob) using hudi location '{path}' "
-        f"tblproperties (type='mor', primaryKey='id', preCombineField='ts', 'hoodie.metadata.enable'='false'{more})"
+        f"tblproperties (type='{kind}', primaryKey='id', preCombineField='ts', 'hoodie.metadata.enable'='false'{more})"
     )
     blob = t.StructField("b", spark.table("blobs").schema["b"].dataType, True, {"hudi_type": "BLOB"})
     return t.StructType([t.StructField("id", t.IntegerType()), t.StructField("ts", t.LongType()), blob])
 
 
-def write_lance_table(spark: SparkSession, folder: Path) -> None:
-    path = folder / "table"
+def write_lance(spark: SparkSession, path: Path, writes: tuple[list[Any], list[Any]], more: dict[str, str]) -> None:
+    """Writes a table of Lance base files: rows that are inserted, and rows that are upserted."""
     spark.sql("drop table if exists blobs")
-    schema = create(spark, path, ", 'hoodie.table.base.file.format'='LANCE'")
-    options = OPTIONS | _OF_LANCE | {"hoodie.table.name": "blobs"}
-    for operation, rows, answer in (("insert", LANCE_INSERTS, "base"), ("upsert", LANCE_UPDATES, "content")):
+    properties = {"hoodie.table.base.file.format": "LANCE"} | more
+    as_sql = "".join(f", '{name}'='{value}'" for name, value in properties.items() if name != _TYPE)
+    schema = create(spark, path, as_sql, more.get(_TYPE, "MERGE_ON_READ"))
+    options = OPTIONS | _OF_LANCE | {"hoodie.table.name": "blobs"} | more
+    for operation, rows in zip(("insert", "upsert"), writes, strict=True):
         writer = spark.createDataFrame(rows, schema).coalesce(1).write.format("hudi").options(**options)
         writer.option("hoodie.datasource.write.operation", operation).mode("append").save(str(path))
-        spark.catalog.clearCache()
-        found = spark.read.format("hudi").option("hoodie.read.blob.inline.mode", "CONTENT").load(str(path))
-        save_rows(spark, found, folder / f"{answer}.parquet")
+    spark.catalog.clearCache()
+
+
+def save_lance(spark: SparkSession, folder: Path, answer: str, options: dict[str, str]) -> None:
+    """Saves what Hudi reads of a table with some options."""
+    frame = spark.read.format("hudi").options(**options).load(str(folder / "table"))
+    save_rows(spark, frame, folder / f"{answer}.parquet")
+
+
+def write_lance_table(spark: SparkSession, folder: Path) -> None:
+    write_lance(spark, folder / "table", (LANCE_INSERTS, LANCE_UPDATES), {})
+    save_lance(spark, folder, "base", _READ_OPTIMIZED | _CONTENT)
+    save_lance(spark, folder, "content", _CONTENT)
+    save_lance(spark, folder, "base_default", _READ_OPTIMIZED)
+    save_lance(spark, folder, "default", {})
+
+
+def write_lance_changes(spark: SparkSession, folder: Path) -> None:
+    more = {_TYPE: "COPY_ON_WRITE", "hoodie.table.cdc.enabled": "true"}
+    write_lance(spark, folder / "table", (CHANGES_INSERTS, CHANGES_UPDATES), more)
+    save_lance(spark, folder, "default", {})
+    save_lance(spark, folder, "changes", _CHANGES)
 
 
 def write_table(spark: SparkSession, folder: Path) -> None:
@@ -120,8 +164,10 @@ def write_table(spark: SparkSession, folder: Path) -> None:
 def main() -> None:
     """Writes the files and the table."""
     to = Path(sys.argv[1]).resolve()
-    files, folder, of_lance = to / "blobs", to / "references_120", to / "lance_120"
-    for each in (folder, of_lance):
+    files, folder, of_lance, changes = (
+        to / name for name in ("blobs", "references_120", "lance_120", "lance_changes_120")
+    )
+    for each in (folder, of_lance, changes):
         shutil.rmtree(each, ignore_errors=True)
         each.mkdir(parents=True)
     for name, content in FILES.items():
@@ -132,6 +178,7 @@ def main() -> None:
         with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched(), LANCE) as spark:
             write_table(spark, folder)
             write_lance_table(spark, of_lance)
+            write_lance_changes(spark, changes)
     finally:
         LINK.unlink()
     for crc in to.rglob("*.crc"):

@@ -5,7 +5,7 @@
 
 Needs the PySpark 3.5 of ``make spark``. The tables whose names begin with ``evolved`` are written here: columns are
 renamed and added by SQL, so that the table has column ids. The others are golden tables of the other archives, of which
-``tests.golden_cases`` knows the folder, and which are asked again.
+``tests.support.golden_cases`` knows the folder, and which are asked again.
 
 <table>/table         the table, if it was written here
 <table>/answers.json  the queries: kind, options of Hudi's data source, and the name of the answer or Hudi's error
@@ -27,7 +27,7 @@ from tests.golden.generate.questions import AS_OF, BEGIN, END, FORMAT, QUERY_TYP
 from tests.golden.generate.releases import RELEASES
 from tests.golden.generate.session import spark_session
 from tests.golden.generate.timeline import WRITES, Instant, instants
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 VIEW_TYPE = "hoodie.datasource.view.type"
 END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"

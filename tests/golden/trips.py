@@ -1,4 +1,5 @@
-"""The table of README and docs, written by Hudi 1.2: trips.tar.xz, which tests/test_snippets.py runs their blocks on.
+"""The table of README and docs, written by Hudi 1.2: trips.tar.xz, which tests/project/test_snippets.py runs their
+blocks on.
 
     .venv-spark35/bin/python -m tests.golden.trips work-folder
     tar -C work-folder -cf - . | xz -9e > tests/golden/trips.tar.xz

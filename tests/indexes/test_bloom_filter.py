@@ -17,9 +17,8 @@ from hudi_bridge.indexes.bloom_filter import (
     murmur_hash,
     parse_bloom_filter,
 )
-from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, parse_footer_index
-from hudi_bridge.indexes.wanted_keys import WantedKeys
-from tests.golden_cases import golden_table
+from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, WantedKeys, parse_footer_index
+from tests.support.golden_cases import golden_table
 
 PATH = "part/f1-0_0-1-1_20260101000000000.parquet"
 HASHES = 7

@@ -1,10 +1,10 @@
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge.indexes.bucket_index import BucketIndex, bucket_of_file_id
+from hudi_bridge.indexes.candidates import BucketIndex, bucket_of_file_id
 from hudi_bridge.table import HudiTable
-from tests.golden_cases import golden_table
-from tests.table_writer import sorted_column
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import sorted_column
 
 BUCKETS = {
     "hoodie.index.type": "BUCKET",

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.table import HudiTable
-from tests.counting_files import CountingFileSystem
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.support.counting_files import CountingFileSystem
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 SLICES = 12
 KEYS_IN_SLICE = 20
@@ -118,7 +118,7 @@ def test_columns_are_read_where_a_key_is_found(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._ALWAYS_WHOLE_BYTES", 0)
     monkeypatch.setattr("hudi_bridge.readers.fetch_ahead._WHOLE_BYTES", 0)
     # The end of the files with their footers, but not their rows.
-    monkeypatch.setattr("hudi_bridge.readers.footers._USUAL_FOOTER_BYTES", 1900)
+    monkeypatch.setattr("hudi_bridge.readers.base_formats.footers._USUAL_FOOTER_BYTES", 1900)
     folder = written(tmp_path / "t", with_key_index=False, spread=False)
     reads = {}
     for value, rows in (("nowhere", 0), ("base", SLICES * KEYS_IN_SLICE)):

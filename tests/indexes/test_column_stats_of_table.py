@@ -9,13 +9,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge.metadata.data_skipping import stats_of_files
-from hudi_bridge.metadata.index_ids import column_id, file_id, partition_id
-from hudi_bridge.metadata.record_kinds import KEY
+from hudi_bridge.indexes.data_skipping import stats_of_files
+from hudi_bridge.indexes.record_kinds import KEY, column_id, file_id, partition_id
 from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
 
 TABLES = ("h_all_indexes_120", "h_column_stats_0150", "h_column_stats_120")
 
@@ -72,7 +71,7 @@ def test_ranges_of_commits_are_read_with_them_too(name: str) -> None:
 
 def test_a_partition_is_no_reason_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.open(golden_table("h_column_stats_120"))
-    monkeypatch.setattr("hudi_bridge.metadata.data_skipping.stats_of_files", None)
+    monkeypatch.setattr("hudi_bridge.indexes.data_skipping.stats_of_files", None)
     assert table.snapshot().to_table(filter=pc.field("part") == "a").num_rows > 0
 
 

@@ -14,16 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.dispatch import open_reader
-from hudi_bridge.indexes.expression_index import ExpressionIndexesOfTable
-from hudi_bridge.indexes.indexed_functions import FUNCTIONS, Range
-from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS
+from hudi_bridge.indexes.expression_index import FUNCTIONS, ExpressionIndexesOfTable, Range
+from hudi_bridge.indexes.metadata_table import INDEX_DEFINITIONS
 from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
+from hudi_bridge.split_reader import open_reader
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.strength import examples
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
 
 TABLE = "h_sql_indexes_updated_102"
 INDEX = "expr_index_idx_low"

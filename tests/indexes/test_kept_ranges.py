@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.indexes.kept_ranges import STEP
+from hudi_bridge.indexes.query_indexes import STEP
 from hudi_bridge.options import DATA_SKIPPING_KEY
 from hudi_bridge.readers.column_ranges import known_ranges
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 FIELDS = (("id", "string"), ("ts", "long"), ("x", "double"), ("value", "string"))
 EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}

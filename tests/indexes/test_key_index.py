@@ -13,20 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.dispatch import open_reader
 from hudi_bridge.indexes import key_index
-from hudi_bridge.indexes.key_index import KeyIndexOfTable
-from hudi_bridge.indexes.wanted_keys import WantedKeys
-from hudi_bridge.metadata import key_statistics
-from hudi_bridge.metadata.column_statistics import VALUE
-from hudi_bridge.metadata.key_statistics import KEY_RANGES, key_ranges
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.indexes.footer_index import WantedKeys
+from hudi_bridge.indexes.key_index import KEY_RANGES, KeyIndexOfTable, key_ranges
+from hudi_bridge.indexes.metadata_table import MetadataTable
+from hudi_bridge.indexes.record_kinds import VALUE
 from hudi_bridge.options import METADATA_TABLE_KEY
+from hudi_bridge.split_reader import open_reader
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.counting_files import CountingFileSystem
-from tests.golden_cases import golden_table
-from tests.strength import examples
+from tests.support.compare import differences
+from tests.support.counting_files import CountingFileSystem
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
 
 TABLES = ("h_all_indexes_120", "h_bloom_mdt_120", "h_column_stats_0150", "h_column_stats_120")
 KEY = "_hoodie_record_key"
@@ -131,7 +129,7 @@ def test_a_range_without_all_row_groups_is_not_known(
         ends = {f"{end}_value": pa.array([{"string": key}], VALUE) for end, key in (("min", "k1"), ("max", "k5"))}
         return pa.table({"key": keys, "null_count": pa.array([nulls], pa.int64()), **ends})
 
-    monkeypatch.setattr(key_statistics, "stats_of_files", stats)
+    monkeypatch.setattr(key_index, "stats_of_files", stats)
     table = MetadataTable(HudiTable.open(golden_table("h_column_stats_120"))._state)
     (found,) = key_ranges(table, [("a", "f.parquet")]).to_pylist()
     assert tuple(found.values()) == known

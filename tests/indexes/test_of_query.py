@@ -11,11 +11,11 @@ import pytest
 from hudi_bridge import HudiDataset, HudiTable
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
-from hudi_bridge.indexes.of_query import Describes, serves
+from hudi_bridge.indexes.query_indexes import Describes, serves
 from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.splits import table_files
-from tests.compare import differences
-from tests.golden_cases import golden_table, spread
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table, spread
 
 KEY = "_hoodie_record_key"
 WITH_RECORD_INDEX = (

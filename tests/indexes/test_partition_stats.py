@@ -13,15 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.indexes import partition_stats
-from hudi_bridge.metadata import data_skipping
-from hudi_bridge.metadata.data_skipping import partitions_that_may_pass, skippable_columns
-from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS
+from hudi_bridge.indexes import data_skipping
+from hudi_bridge.indexes.data_skipping import partitions_that_may_pass, skippable_columns
+from hudi_bridge.indexes.metadata_table import INDEX_DEFINITIONS
 from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.strength import examples
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
 
 TABLES = (
     "a_story_v8_102",
@@ -46,7 +45,7 @@ STATS = "h_column_stats_120"
 
 @pytest.fixture(autouse=True)
 def _few_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_stats, "_FEW_PARTITIONS", 0)
+    monkeypatch.setattr(data_skipping, "_FEW_PARTITIONS", 0)
 
 
 class Partitions:
@@ -115,7 +114,7 @@ def test_only_queries_without_logs_use_them(monkeypatch: pytest.MonkeyPatch, que
         asked.append(arguments[1])
         return partitions_that_may_pass(*arguments)
 
-    monkeypatch.setattr(partition_stats, "partitions_that_may_pass", ask)
+    monkeypatch.setattr(data_skipping, "partitions_that_may_pass", ask)
     expected = HudiTable.open(golden_table(STATS), options={METADATA_TABLE_KEY: "false"})
     table = HudiTable.open(golden_table(STATS))
     row_filter = pc.field("ts") < 1
@@ -127,17 +126,17 @@ def test_only_queries_without_logs_use_them(monkeypatch: pytest.MonkeyPatch, que
 
 @pytest.mark.parametrize("option", [DATA_SKIPPING_KEY, METADATA_TABLE_KEY])
 def test_they_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    monkeypatch.setattr(partition_stats, "partitions_that_may_pass", None)
+    monkeypatch.setattr(data_skipping, "partitions_that_may_pass", None)
     table = HudiTable.open(golden_table(STATS), options={option: "false"})
     assert table.read_optimized().to_table(filter=pc.field("ts") < 1).num_rows == 1
 
 
 def test_few_partitions_and_earlier_states_are_no_reason_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.open(golden_table(STATS))
-    monkeypatch.setattr(partition_stats, "partitions_that_may_pass", None)
+    monkeypatch.setattr(data_skipping, "partitions_that_may_pass", None)
     first = table.timeline.commits()[0].requested_time
     assert table.read_optimized(first).to_table(filter=pc.field("ts") < 1).num_rows == 1
-    monkeypatch.setattr(partition_stats, "_FEW_PARTITIONS", 3)
+    monkeypatch.setattr(data_skipping, "_FEW_PARTITIONS", 3)
     assert table.read_optimized().to_table(filter=pc.field("ts") < 1).num_rows == 1
 
 

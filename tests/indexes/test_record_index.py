@@ -9,9 +9,9 @@ import pytest
 
 from hudi_bridge import HudiTable, QueryError
 from hudi_bridge.indexes import record_index
-from hudi_bridge.metadata.record_index import LOCATIONS
+from hudi_bridge.indexes.record_index import LOCATIONS
 from hudi_bridge.splits import table_files
-from tests.golden_cases import golden_random_tables, golden_table
+from tests.support.golden_cases import golden_random_tables, golden_table
 
 FEW = pytest.mark.parametrize("few_folders", [0, 8])
 

@@ -14,16 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.indexes import secondary_index
+from hudi_bridge.indexes.metadata_table import INDEX_DEFINITIONS
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
-from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable
-from hudi_bridge.metadata.index_definitions import INDEX_DEFINITIONS
-from hudi_bridge.metadata.secondary_index import keys_with_values
+from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable, keys_with_values
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.strength import examples
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
 
 TABLES = ("h_secondary_index_120", "h_secondary_index_updated_120", "h_sql_indexes_updated_102")
 UPDATED = TABLES[1]

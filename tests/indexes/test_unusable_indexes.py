@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge.indexes import partition_stats
-from hudi_bridge.metadata.table import MetadataTable
+from hudi_bridge.indexes import data_skipping
+from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
 
 Query = Callable[[HudiTable], pa.Table]
 OF_CITY = pc.field("city") == "Moved"
@@ -68,7 +68,7 @@ INDEXES: Mapping[str, tuple[str, Query, Callable[[HudiTable], Mapping[str, str |
 
 @pytest.fixture(params=sorted(INDEXES))
 def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(partition_stats, "_FEW_PARTITIONS", 0)
+    monkeypatch.setattr(data_skipping, "_FEW_PARTITIONS", 0)
     return str(request.param)
 
 

@@ -12,9 +12,9 @@ from daft.io.pushdowns import Pushdowns
 from daft_source import HudiSource, read_hudi
 
 from hudi_bridge import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
 from tests.integration.example_tables import EMPTY, FIRST, NAN, STORY, answers, keys_of_part_a, numbers
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
 
 
 def check(folder: Path) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
 from tests.integration.example_tables import EMPTY, FIRST, STORY, answers, keys_of_part_a, numbers
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
 
 
 def check(folder: Path) -> None:

@@ -10,9 +10,9 @@ from ray.data.expressions import col
 from ray_datasource import HudiDatasource, read_hudi
 
 from hudi_bridge import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
 from tests.integration.example_tables import EMPTY, FIRST, STORY, answers, keys_of_part_a, numbers
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
 
 
 def check(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_bridge import HudiTable
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 STORY = "a_story_v9_120"
 FIRST = "20261121133031439"

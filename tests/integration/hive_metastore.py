@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.hudi_bundle import hudi_bundle
 from tests.connectors.spark.processes import JVM_OPTIONS, PYTHON35
 from tests.integration.server_process import LOOPBACK, TIMEOUT_SECONDS
-from tests.jdks import SPARK35, jdk_home
+from tests.support.jdks import SPARK35, jdk_home
 
 SETTINGS = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",

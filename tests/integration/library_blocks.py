@@ -8,7 +8,7 @@ import tempfile
 from contextlib import chdir
 from pathlib import Path
 
-from tests.snippets import Session, blocks
+from tests.support.snippets import Session, blocks
 
 
 def main() -> None:

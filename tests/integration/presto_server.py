@@ -25,7 +25,7 @@ from tests.integration.server_process import (
     stop,
     wait_until_ready,
 )
-from tests.jdks import PRESTO, jdk_home
+from tests.support.jdks import PRESTO, jdk_home
 
 USUAL_PORT = 18081
 PORT_WITHIN = 8080

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TextIO, TypeVar
 
 from tests.integration.server_download import DownloadError
-from tests.jdks import JdkMissingError
+from tests.support.jdks import JdkMissingError
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 240

@@ -10,16 +10,15 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.iceberg.columns import with_types
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.publication import Publication, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.connectors.trino.views import statements
-from tests.compare import differences
 from tests.integration.server_process import Server
 from tests.integration.trino_rows import rows_like
-from tests.table_writer import TableWriter, at
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from hudi_bridge import HudiTable, QueryType
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.errors import TableNotFoundError
 from tests.catalogs.rows import rows_of
-from tests.golden_cases import golden_trips
 from tests.integration.hive_metastore import running_metastore, sync
+from tests.support.golden_cases import golden_trips
 
 
 @pytest.mark.jvm

@@ -1,4 +1,4 @@
-"""The pages and examples that need other libraries, in an environment that has them; see tests/snippets.py."""
+"""The pages and examples that need other libraries, in an environment that has them; see tests/support/snippets.py."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.snippets import ROOT, blocks_of
+from tests.support.snippets import ROOT, blocks_of
 
 PYTHON = ROOT / ".venv-libraries" / "bin" / "python"
 PAGES = blocks_of("tests/integration/test_library_snippets.py")

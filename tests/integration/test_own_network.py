@@ -21,7 +21,7 @@ from tests.integration.own_network import (
     way_into_own_network,
 )
 from tests.integration.server_process import stop
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 PORT = 8080
 SERVER = (sys.executable, "-m", "http.server", str(PORT))

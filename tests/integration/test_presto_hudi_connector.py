@@ -13,14 +13,14 @@ import pytest
 
 from hudi_bridge import HudiTable, open_reader
 from hudi_bridge.connectors.trino.explain import explain_routes
-from hudi_bridge.connectors.trino.sql_text import Dialect
-from tests.compare import differences
-from tests.golden_cases import golden_table
+from hudi_bridge.connectors.trino.sql_types import Dialect
 from tests.integration.hudi_in_hive import PARQUET, READ_OPTIMIZED, REALTIME, SERDE, partitions, sql_columns
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.trino_rows import rows_like
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.table.test_golden import QUERIES, answer_of
 
 CATALOGS = pytest.mark.parametrize("catalog", ["hive", "hudi"])
 READABLE = pytest.mark.parametrize("case", ["a_story_v5_0122", "a_story_v6_0150"])

@@ -16,18 +16,17 @@ import pytest
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.columns import with_types
-from hudi_bridge.connectors.iceberg.presto import schema_for_presto
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from tests.compare import differences
+from hudi_bridge.connectors.iceberg.compatibility import Rewriting, schema_for_presto
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
-from tests.golden_cases import golden_table
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.sql_views import NESTED, NOT_IN_PRESTO, all_fields
 from tests.integration.trino_rows import rows_like
-from tests.table_writer import TableWriter, at
-from tests.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 CATALOG = "iceberg_hadoop"
@@ -65,9 +64,10 @@ def as_shown(rows: pa.Table) -> pa.Table:
     return rows.cast(in_microseconds).cast(schema_for_presto(rows.schema, cut_times=False))
 
 
+@pytest.mark.parametrize("as_stored", [False, True], ids=["rewritten", "as stored"])
 @pytest.mark.parametrize("case", sorted(NESTED.keys() - {NOT_IN_PRESTO}))
-def test_nested_rows_are_those_of_hudi(case: str, presto: Presto, folder: Path) -> None:
-    publish(NESTED[case].table, folder)
+def test_nested_rows_are_those_of_hudi(case: str, as_stored: bool, presto: Presto, folder: Path) -> None:
+    publish(NESTED[case].table, folder, replace(FOR_PRESTO, lists_as_stored=as_stored))
     expected = as_shown(answer_of(NESTED[case]))
     source = f"{CATALOG}.default.{folder.name}"
     assert differences(expected, rows_like(presto, source, expected)) == []

@@ -9,18 +9,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge.connectors.trino.sql_text import Dialect
-from hudi_bridge.connectors.trino.sql_types import stored_type
-from tests.compare import differences
-from tests.golden_cases import golden_table
+from hudi_bridge.connectors.trino.sql_types import Dialect, stored_type
 from tests.integration import presto_download, presto_server
 from tests.integration.own_network import NoOwnNetworkError
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto, PrestoNotStartedError, running_server
 from tests.integration.test_own_network import listening_sockets
 from tests.integration.trino_rows import arrow_rows
-from tests.jdks import JdkMissingError, JdkNeed
-from tests.snippets import blocks_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.jdks import JdkMissingError, JdkNeed
+from tests.support.snippets import blocks_of
 
 CATALOGS = ("hive", "hudi", "iceberg", "iceberg_hadoop")
 MIDDAY = dt.datetime(2024, 1, 2, 12, 0, 0, 678000, tzinfo=dt.UTC)

@@ -9,13 +9,13 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.trino import realtime_view
-from hudi_bridge.connectors.trino.sql_text import Engine
-from tests.golden_cases import golden_table
+from hudi_bridge.connectors.trino.sql_types import Engine
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.sql_route import SqlRoute, in_two_cities, written
 from tests.integration.sql_views import ViewTests, adding_table, parametrize_snapshots
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 CASES = (
     "a_story_v5_0122",

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from trino.exceptions import TrinoQueryError
 
-from hudi_bridge.connectors.iceberg import access, gate
-from hudi_bridge.connectors.iceberg.access import Access, Reader
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from tests.connectors.iceberg.certificates import certificate, trust_store
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from hudi_bridge.service import access, gate
+from hudi_bridge.service.access import Access, Reader
+from hudi_bridge.service.server import IcebergService
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino, running_server
-from tests.snippets import blocks_of
-from tests.table_writer import TableWriter, at
+from tests.service.certificates import certificate, trust_store
+from tests.service.iceberg_service import running, service_options
+from tests.support.snippets import blocks_of
+from tests.support.table_writer import TableWriter, at
 
 SALES = Reader.of("sales", ["sales"])
 EU = Reader.of("eu", ["sales.eu"])

@@ -9,7 +9,6 @@ from threading import Thread
 
 from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action
-from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.connectors.spark.answers_beside_writer import (
     Answer,
     answers_at_instants,
@@ -21,6 +20,7 @@ from tests.connectors.spark.answers_beside_writer import (
 from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
+from tests.service.iceberg_service import running, service_options
 
 ROUNDS = 4
 

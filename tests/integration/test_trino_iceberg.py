@@ -14,21 +14,21 @@ import pyarrow as pa
 import pytest
 from trino.exceptions import TrinoQueryError
 
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.service.server import IcebergService
+from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.publishing import rename_in_footer
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.integration.sql_views import NESTED, all_fields
 from tests.integration.trino_catalogs import LOCAL_FILES, iceberg_properties
 from tests.integration.trino_rows import as_arrow_has_it
 from tests.integration.trino_server import Trino
-from tests.table_writer import TableWriter, at
-from tests.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
+from tests.service.iceberg_service import running, service_options
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 COMMITS = 12
@@ -59,12 +59,13 @@ def test_golden_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> N
     assert differences(expected, found) == []
 
 
-@pytest.fixture(scope="module")
-def nested(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=[False, True], ids=["rewritten", "as stored"])
+def nested(request: pytest.FixtureRequest, trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A catalog of the tables of nested types."""
     tables = [f"nested.{case}={query.table}" for case, query in NESTED.items()]
+    rewriting = Rewriting(lists_as_stored=request.param)
     with (
-        running(service_options(tmp_path_factory.mktemp("scratch"), [], tables)) as service,
+        running(service_options(tmp_path_factory.mktemp("scratch"), [], tables, rewriting=rewriting)) as service,
         trino.catalog("nested_types", "iceberg", iceberg_properties(service.url)) as catalog,
     ):
         yield catalog
@@ -74,6 +75,23 @@ def nested(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 def test_nested_rows_are_those_of_hudi(case: str, trino: Trino, nested: str) -> None:
     expected = answer_of(NESTED[case])
     assert differences(expected, rows(trino, f"SELECT * FROM {nested}.nested.{case}", expected.schema)) == []
+
+
+def test_lists_and_maps_are_read_whatever_the_names_of_their_groups(trino: Trino, tmp_path: Path) -> None:
+    """As stored: other clients find elements, keys and values by these names."""
+    kinds = {"l": {"type": "array", "items": ["null", "long"]}, "m": {"type": "map", "values": ["null", "long"]}}
+    table = TableWriter(folder=tmp_path / "lake" / "groups", fields=(("id", "string"), ("ts", "long"), *kinds.items()))
+    base = table.create().base_file(at(1), [{"id": "a", "ts": 1, "l": [1, None], "m": {"k": 2}}])
+    rename_in_footer(base, {b"list": b"bags", b"element": b"array_e", b"key_value": b"map_entry", b"value": b"worth"})
+    table.commit(at(1))
+    options = service_options(tmp_path / "scratch", [tmp_path / "lake"], rewriting=Rewriting(lists_as_stored=True))
+    with (
+        running(options) as service,
+        trino.catalog("groups", "iceberg", iceberg_properties(service.url)) as catalog,
+    ):
+        groups = f"{catalog}.default.groups"
+        assert trino.query(f'SELECT "$path" FROM {groups}') == [[f"file://{base}"]]
+        assert trino.query(f"SELECT l, m FROM {groups}") == [[[1, None], {"k": 2}]]
 
 
 @pytest.mark.parametrize("case", ["names", "names_not_ascii"])

@@ -12,13 +12,13 @@ import pytest
 from trino.exceptions import TrinoQueryError
 
 from hudi_bridge import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
 from tests.integration.hudi_in_hive import READ_OPTIMIZED, REALTIME, SERDE, partitions, sql_columns
 from tests.integration.trino_catalogs import LOCAL_FILES, hive_properties
 from tests.integration.trino_rows import rows_like
 from tests.integration.trino_server import Trino
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.table.test_golden import QUERIES, answer_of
 
 CASES = pytest.mark.parametrize("case", ["a_story_v6_0150", "a_story_v9_120"])
 FORMATS = pytest.mark.parametrize("input_format", [REALTIME, READ_OPTIMIZED])

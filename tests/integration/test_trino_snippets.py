@@ -1,4 +1,4 @@
-"""The blocks of the guide to Trino that need a server; see tests/snippets.py."""
+"""The blocks of the guide to Trino that need a server; see tests/support/snippets.py."""
 
 import sys
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.connectors.iceberg.iceberg_service import running, service_options
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
-from tests.snippets import ROOT, Block, Session, blocks_of
+from tests.service.iceberg_service import running, service_options
+from tests.support.snippets import ROOT, Block, Session, blocks_of
 
 PAGES = blocks_of("tests/integration/test_trino_snippets.py")
 CLIENT = f'#!/bin/sh\nexec "{sys.executable}" -m tests.integration.trino_client "$@"\n'

@@ -15,14 +15,14 @@ import pytest
 from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable, RecordPayload
-from hudi_bridge.connectors.trino.sql_text import Engine
-from tests.golden_cases import golden_table
+from hudi_bridge.connectors.trino.sql_types import Engine
 from tests.integration.adding_payload import AddingAnyPayload, AddingPayload
 from tests.integration.sql_route import FIELDS, SqlRoute, written
 from tests.integration.sql_views import ViewTests, parametrize_snapshots
 from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_server import Trino
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 CASES = (
     "a_story_v5_0122",

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from trino.exceptions import TrinoQueryError
 
-from hudi_bridge.connectors.iceberg.access import Access, Reader
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from hudi_bridge.connectors.iceberg.vending_config import vending_of
 from hudi_bridge.connectors.lakes.roots import Roots
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from tests.connectors.iceberg.guarded_store import REGION, GuardedStore, guarded_store
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.service.access import Access, Reader
+from hudi_bridge.service.config import vending_of
+from hudi_bridge.service.server import IcebergService
 from tests.integration.trino_server import Trino
-from tests.table_writer import TableWriter, at
+from tests.service.guarded_store import REGION, GuardedStore, guarded_store
+from tests.service.iceberg_service import running, service_options
+from tests.support.table_writer import TableWriter, at
 
 VENDED = {"iceberg.rest-catalog.vended-credentials-enabled": "true"}
 ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"])})

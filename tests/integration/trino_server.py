@@ -15,7 +15,7 @@ from trino.dbapi import Connection, connect
 
 from tests.integration import trino_download
 from tests.integration.server_process import LOOPBACK, run_until_interrupted, shared, stop, wait_until_ready
-from tests.jdks import TRINO, jdk_home
+from tests.support.jdks import TRINO, jdk_home
 
 USUAL_PORT = 18080
 CONFIG = """\

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat import avro_cursors, avro_items
+from hudi_bridge.logformat import avro_cursors
 from hudi_bridge.logformat.avro_arrays import Array
-from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records
-from hudi_bridge.logformat.record_bounds import record_bounds
+from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records, record_bounds
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import MAX_EMPTY_ITEMS
 
@@ -23,7 +22,7 @@ PATH, OFFSET = "p/.f1_1.log.1_0-1-0", 4096
 @pytest.fixture(params=[1, 64], ids=["together", "singly"], autouse=True)
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to walk arrays, which the number of cursors decides between, must agree."""
-    monkeypatch.setattr(avro_items, "MIN_TOGETHER", request.param)
+    monkeypatch.setattr(avro_cursors, "MIN_TOGETHER", request.param)
 
 
 def number(value: int) -> bytes:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat import delete_records
-from hudi_bridge.logformat.delete_bounds import delete_bounds
-from hudi_bridge.logformat.delete_records import DeleteList, decode_delete_list
+from hudi_bridge.logformat.delete_records import DeleteList, decode_delete_list, delete_bounds
 from tests.logformat.log_writer import avro_long, avro_text, delete_list, wrapped
-from tests.strength import examples
+from tests.support.strength import examples
 
 PATH = ".f1-0_001.log.1_0-1-2"
 DELETES = 3_000

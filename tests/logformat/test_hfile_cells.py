@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.logformat import hfile_cells
+from hudi_bridge.logformat import hfile
+from hudi_bridge.logformat.hfile import cell_starts
 from hudi_bridge.logformat.hfile_blocks import Block, HFileSource
-from hudi_bridge.logformat.hfile_cells import cell_starts
 from tests.logformat.hfile_writer import END_OF_KEY, cell_bytes, cell_key
 
 PADDING = bytes(2000)
@@ -47,7 +47,7 @@ def test_where_cells_begin(cells: list[bytes]) -> None:
 @pytest.mark.parametrize("lengths", [1, 16])
 def test_keys_of_few_lengths_are_not_walked_over(lengths: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell_bytes(cell_key("k" * (1 + number % lengths)), b"%d" % number) for number in range(1000)]
-    monkeypatch.delattr(hfile_cells, "_one_after_another")
+    monkeypatch.delattr(hfile, "_one_after_another")
     assert starts(cells) == ends(cells)[:-1]
 
 

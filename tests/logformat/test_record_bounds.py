@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.logformat import record_bounds as module
-from hudi_bridge.logformat.record_bounds import record_bounds
-from tests.strength import examples
+from hudi_bridge.logformat import avro_columns as module
+from hudi_bridge.logformat.avro_columns import record_bounds
+from tests.support.strength import examples
 
 PATH, OFFSET = "p/.f1_1.log.1_0-1-0", 4096
 HEAD = b"skip"

@@ -20,9 +20,9 @@ from hudi_bridge import (
     slice_delta,
 )
 from hudi_bridge.merge.custom_payload import Row
-from tests.compare import differences
-from tests.golden_cases import golden_merger_table
-from tests.table_writer import TableWriter, at, sorted_column
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_merger_table
+from tests.support.table_writer import TableWriter, at, sorted_column
 
 STRATEGY = "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11"
 OWN = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": STRATEGY}

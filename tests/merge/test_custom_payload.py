@@ -16,7 +16,7 @@ from hudi_bridge import (
     UnsupportedTableError,
     open_reader,
 )
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 NAME = "com.acme.CounterPayload"
 FIELDS = (("id", "string"), ("ts", "long"), ("count", "long"), ("address", "string"))

@@ -11,7 +11,7 @@ from hudi_bridge.merge import fold
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, field_source, survivor
 from hudi_bridge.merge.rules import EVENT_TIME, PAYLOAD_RULES
-from tests.strength import examples
+from tests.support.strength import examples
 
 OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 3)
 IN_LOGS: dict[str, st.SearchStrategy[InLogs]] = {

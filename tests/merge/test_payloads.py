@@ -24,7 +24,7 @@ from hudi_bridge.merge.rules import (
     Release,
 )
 from hudi_bridge.options import with_read_options
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"

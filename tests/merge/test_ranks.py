@@ -17,7 +17,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.ordering import is_lower
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, FieldFill, MergeRule
-from tests.strength import examples
+from tests.support.strength import examples
 
 NULLS_AS_ZERO = MergeRule(precedence=EVENT_TIME, ordering_fields=("o",))
 NULLS_LOWEST = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from tests.logformat.log_writer import log_block
-from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at
+from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
 
 PARTITIONS = ("a", "b")
 FIELDS = (*KEY_AND_VALUE, ("part", "string"))

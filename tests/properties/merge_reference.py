@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hudi_bridge.merge import ordering, rules
 from hudi_bridge.merge.ordering import Version
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Release
-from tests.table_writer import Row, TableWriter, at
+from tests.support.table_writer import Row, TableWriter, at
 
 DEFAULTS = {"b": "-"}
 CHANGED = ("ts", "a")

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge.errors import HudiReadError
-from hudi_bridge.logformat import avro_items
+from hudi_bridge.logformat import avro_cursors
 from hudi_bridge.logformat.avro_columns import decode_avro_block
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from tests.properties.avro_strategies import record_schemas, values, without_logical_types
-from tests.strength import examples
+from tests.support.strength import examples
 
 _PYTHON_TYPES = {
     "boolean": bool,
@@ -93,7 +93,7 @@ def test_columns_hold_what_fastavro_reads(
     writer = parse_avro_schema(json.dumps(schema), "log")
     names = [field["name"] for field in schema["fields"]]
     wanted = data.draw(st.none() | st.lists(st.sampled_from(names), unique=True))
-    with mock.patch.object(avro_items, "MIN_TOGETHER", few):
+    with mock.patch.object(avro_cursors, "MIN_TOGETHER", few):
         rows = decode_avro_block(block(datums), writer, wanted, "log", 0)
     rows.validate(full=True)
     kept = [field for field in schema["fields"] if wanted is None or field["name"] in wanted]
@@ -116,7 +116,7 @@ def test_changed_bytes_give_rows_or_an_error_of_ours(
         content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
     wanted = data.draw(st.none() | st.just(["f0"]))
     try:
-        with mock.patch.object(avro_items, "MIN_TOGETHER", few):
+        with mock.patch.object(avro_cursors, "MIN_TOGETHER", few):
             rows = decode_avro_block(bytes(content), parse_avro_schema(json.dumps(schema), "log"), wanted, "log", 0)
     except HudiReadError:
         return

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, InstantNotReadableError
-from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.archived import load_archived_instants
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.history import load_archived_instants
 from hudi_bridge.timeline.instant_range import ordering_time
-from hudi_bridge.timeline.table_state import TableState
-from tests.change_replay import State, replay_differences, replayed, state_of
-from tests.golden_cases import golden_history
-from tests.strength import examples
-from tests.table_writer import Row, TableWriter, at
+from hudi_bridge.timeline.timeline import TableState
+from tests.support.change_replay import State, replay_differences, replayed, state_of
+from tests.support.golden_cases import golden_history
+from tests.support.strength import examples
+from tests.support.table_writer import Row, TableWriter, at
 
 HISTORIES: Mapping[str, int] = {
     "cow_v9": 78,

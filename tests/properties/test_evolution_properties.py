@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hudi_bridge.schema.difference import SchemaChangeKind, schema_changes
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.file_columns import map_columns
+from hudi_bridge.schema.infer import schema_history_json
 from hudi_bridge.schema.internal import (
     ArrayType,
     Field,
@@ -24,8 +25,7 @@ from hudi_bridge.schema.internal import (
     parse_schema_history,
     to_arrow,
 )
-from hudi_bridge.schema.internal_json import schema_history_json
-from tests.strength import examples
+from tests.support.strength import examples
 
 NAMES = ("a", "b", "c", "d", "e")
 NARROW, WIDE, WIDEST = pa.decimal128(10, 2), pa.decimal128(12, 2), pa.decimal128(20, 4)

@@ -13,16 +13,14 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge import HudiTable, InstantNotReadableError
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
-from tests.compare import differences
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.storage.storage import Storage
 from tests.properties.histories import FIELDS, STEPS, TABLES, History, Step
-from tests.strength import examples
-from tests.table_writer import TableWriter
+from tests.support.compare import differences
+from tests.support.strength import examples
+from tests.support.table_writer import TableWriter
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiDataset, HudiReadError, HudiTable, open_reader
-from tests.compare import differences
 from tests.properties.histories import FIELDS, STEPS, TABLES, History, Step
-from tests.strength import examples
-from tests.table_writer import TableWriter
+from tests.support.compare import differences
+from tests.support.strength import examples
+from tests.support.table_writer import TableWriter
 
 KEYS = st.lists(st.sampled_from(["k0", "k1", "k2", "k3", "k4", "k9"]), max_size=3)
 

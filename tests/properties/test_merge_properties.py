@@ -28,8 +28,8 @@ from tests.properties.merge_reference import (
     tables_of_entries,
     write,
 )
-from tests.strength import examples
-from tests.table_writer import Row
+from tests.support.strength import examples
+from tests.support.table_writer import Row
 
 TABLES = {**OF_MODES, **tables_of_entries()}
 PRECEDENCES = {entry.rule.precedence.name: entry for entry in reversed(PAYLOAD_RULES)}

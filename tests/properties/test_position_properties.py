@@ -15,10 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable
-from hudi_bridge.readers.log_record_scanner import LogScan
-from tests.compare import differences
-from tests.strength import examples
-from tests.table_writer import Row, TableWriter, at, record_positions
+from hudi_bridge.readers.log_scan import LogScan
+from tests.support.compare import differences
+from tests.support.strength import examples
+from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 MODES = {
     "commit time": {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},

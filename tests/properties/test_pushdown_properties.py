@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiDataset, HudiTable
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from tests.compare import differences
-from tests.strength import examples
-from tests.table_writer import Row, TableWriter, at, completion_of
+from tests.support.compare import differences
+from tests.support.strength import examples
+from tests.support.table_writer import Row, TableWriter, at, completion_of
 
 FIELDS: tuple[tuple[str, Any], ...] = (
     ("id", "string"),

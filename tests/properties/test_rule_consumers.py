@@ -22,7 +22,7 @@ from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.realtime_view import RealtimeView
-from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, literal
+from hudi_bridge.connectors.trino.sql_types import Dialect, ObjectNames, literal
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence, Release
@@ -38,8 +38,8 @@ from tests.properties.merge_reference import (
     tables_of_entries,
     write,
 )
-from tests.strength import examples
-from tests.table_writer import Row
+from tests.support.strength import examples
+from tests.support.table_writer import Row
 
 TABLES = tables_of_entries()
 BASE_TABLE = "hive.hudi.read_optimized"

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.options import READ_AS_RELEASE_KEY
-from tests.compare import differences
 from tests.golden.generate.document import load
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.random.asking import answer_of
 from tests.random.draw import Draw, read_draw
+from tests.support.compare import differences
 
 EQUAL, DIFFERENT, ERROR = "equal", "different", "error"
 BOTH_REFUSE, HUDI_FAILS = "both refuse", "Hudi fails"

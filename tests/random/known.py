@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, RecordHistory
+from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.metadata.table import METADATA_FOLDER
-from hudi_bridge.trace.record_history import FileGroupHistory
-from hudi_bridge.trace.versions import RecordVersion
-from tests.compare import differences
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory
+from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.golden.generate.log_blocks import labels_of
 from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.golden.generate.timeline import table_version, timeline_folder
 from tests.random.checking import DIFFERENT, ERROR, Case, Outcome, dataset_of, filtered, rows_of
+from tests.support.compare import differences
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
 

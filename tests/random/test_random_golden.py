@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden_cases import golden_random_tables
 from tests.random.checking import DIFFERENT, check, read_case
 from tests.random.known import KNOWN, with_reasons
+from tests.support.golden_cases import golden_random_tables
 
 TABLES = {folder.name: folder for folder in golden_random_tables()}
 HUDI_IS_WRONG = {

@@ -15,9 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compare import differences
 from tests.golden.generate.timeline import Instant
-from tests.golden_cases import golden_case
 from tests.random import row_steps, table_steps
 from tests.random.asking import Questions, later
 from tests.random.checking import (
@@ -39,6 +37,8 @@ from tests.random.known import KNOWN, with_reasons
 from tests.random.rows import RowSource
 from tests.random.run import Summary
 from tests.random.writing import FUNCTIONS
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case
 
 SEEDS = range(120)
 STEP_MODULES = (row_steps, table_steps)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, SchemaEvolutionError
-from tests.table_writer import KEY_AND_VALUE, Row, TableWriter, at, sorted_column
+from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at, sorted_column
 
 Reads = list[tuple[int, frozenset[str]]]
 """The row groups and columns that were read."""

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from tests.table_writer import TableWriter, at, sorted_column
+from tests.support.table_writer import TableWriter, at, sorted_column
 
 NEW = {"id": "a", "ts": 9, "value": "new"}
 

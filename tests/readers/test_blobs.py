@@ -1,20 +1,28 @@
 """The bytes that BLOB columns refer to, beside those that Hudi's ``read_blob`` gives."""
 
+import json
 import pickle
+import random
+import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from lance.file import LanceFileWriter
 from pyiceberg.table import StaticTable
 
 from hudi_bridge import (
+    CorruptBaseFileError,
     CorruptTableError,
+    HudiReadError,
     HudiTable,
     QueryType,
     RealtimeFileSplit,
@@ -24,16 +32,16 @@ from hudi_bridge import (
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
+from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.polars import scan
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.options import BLOB_MODE_KEY, BLOB_SOURCE_KEY, QUERY_TYPE_KEY
 from hudi_bridge.readers import blobs
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.golden_cases import golden_blobs
-from tests.table_writer import TableWriter, at
+from hudi_bridge.readers.base_formats.lance import LanceBaseFile
+from hudi_bridge.storage.storage import Storage
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_blobs
+from tests.support.table_writer import TableWriter, at
 
 TABLE = golden_blobs() / "references_120" / "table"
 MOVED = {BLOB_SOURCE_KEY: f"/blobs=>{golden_blobs() / 'blobs'}"}
@@ -41,6 +49,7 @@ READ_BY_HUDI = {
     row["id"]: row["content"] for row in pq.read_table(golden_blobs() / "references_120" / "bytes.parquet").to_pylist()
 }
 LANCE = golden_blobs() / "lance_120" / "table"
+CHANGED = golden_blobs() / "lance_changes_120" / "table"
 LOST_BY_HUDI = {4: b"second " * 100, 5: b"x"}
 """The bytes after an empty value, by key."""
 BLOB = {
@@ -260,30 +269,217 @@ def test_links_out_of_an_allowed_folder_are_not_followed(tmp_path: Path, link: s
 def test_bytes_in_lance_files_are_given_if_asked_for(query_type: QueryType, answer: str) -> None:
     options = {BLOB_MODE_KEY: "content", QUERY_TYPE_KEY: query_type.value}
     rows = HudiTable.open(LANCE, options=options).query().to_table()
-    by_hudi = pq.read_table(LANCE.with_name(f"{answer}.parquet"))
+    answered = pq.read_table(LANCE.with_name(f"{answer}.parquet"))
     of_both = ~pc.field("id").isin(list(LOST_BY_HUDI))
-    assert differences(by_hudi.filter(of_both), rows.filter(of_both)) == []
-    assert differences(by_hudi.drop_columns("b"), rows.drop_columns("b")) == []
-    ours, lost = contents(rows), contents(by_hudi)
+    assert differences(answered.filter(of_both), rows.filter(of_both)) == []
+    assert differences(answered.drop_columns("b"), rows.drop_columns("b")) == []
+    ours, lost = contents(rows), contents(answered)
     assert {key: (ours[key], lost[key]) for key in LOST_BY_HUDI} == {
         key: (content, b"") for key, content in LOST_BY_HUDI.items()
     }
 
 
-@pytest.mark.parametrize("options", [{}, {BLOB_MODE_KEY: "DESCRIPTOR"}, {BLOB_SOURCE_KEY: "/blobs"}], ids=str)
-def test_references_into_lance_files_are_refused_where_they_are_read(options: Mapping[str, str]) -> None:
-    rows = HudiTable.open(LANCE, options=options).snapshot()
-    asked: list[tuple[list[str] | None, pc.Expression | None]] = [
-        (None, None),
-        (["b"], None),
-        (["id"], pc.is_valid(pc.field("b"))),
-    ]
-    for columns, row_filter in asked:
-        with pytest.raises(UnsupportedTableError, match=rf"column b of .*\.lance.*{BLOB_MODE_KEY}=CONTENT"):
-            rows.to_table(columns=columns, filter=row_filter)
-    by_hudi = pq.read_table(LANCE.with_name("content.parquet")).drop_columns("b")
-    assert differences(by_hudi, rows.to_table(columns=by_hudi.column_names)) == []
-    assert rows.count_rows() == 5
+def by_hudi(table: Path, answer: str) -> pa.Table:
+    """What Hudi gives, with references into the files of the table here, spelled in one way."""
+    rows = pq.read_table(table.with_name(f"{answer}.parquet"))
+    blobs_of_rows: list[Any] = rows["b"].to_pylist()
+    for blob in blobs_of_rows:
+        if blob["reference"] and blob["reference"]["managed"]:
+            path = blob["reference"]["external_path"]
+            assert re.match("file:(///)?/?", path)
+            blob["reference"]["external_path"] = f"file://{table}{path.partition('/table')[2]}"
+    position = rows.schema.get_field_index("b")
+    return rows.set_column(position, rows.schema.field(position), pa.array(blobs_of_rows, rows.schema.field("b").type))
+
+
+@pytest.mark.parametrize("options", [{}, {BLOB_MODE_KEY: "descriptor"}], ids=str)
+@pytest.mark.parametrize(
+    ("table", "query_type", "answer"),
+    [
+        (LANCE, QueryType.SNAPSHOT, "default"),
+        (LANCE, QueryType.READ_OPTIMIZED, "base_default"),
+        (CHANGED, QueryType.SNAPSHOT, "default"),
+    ],
+)
+def test_blobs_in_lance_files_are_references_by_default(
+    table: Path, query_type: QueryType, answer: str, options: Mapping[str, str]
+) -> None:
+    dataset = HudiTable.open(table, options={**options, QUERY_TYPE_KEY: query_type.value}).query()
+    expected = by_hudi(table, answer)
+    assert differences(expected, dataset.to_table()) == []
+    for columns in (["b"], ["id", "b"], ["ts", "b", "id"]):
+        assert differences(expected.select(columns), dataset.to_table(columns=columns)) == []
+    is_into_file = pc.equal(pc.struct_field(expected["b"], [2, 3]), pa.scalar(value=True))
+    row_filter = pc.field("b", "reference", "managed") == pa.scalar(value=True)
+    assert dataset.count_rows(filter=row_filter) == pc.sum(is_into_file).as_py() > 0
+    assert dataset.to_table(columns=["id"]).num_rows == expected.num_rows
+
+
+def test_changes_of_lance_files_have_references_too() -> None:
+    changes = HudiTable.open(CHANGED).changes("0", format="cdc").to_table()
+    answer = pq.read_table(CHANGED.with_name("changes.parquet"))
+    assert changes.num_rows == answer.num_rows == 9
+    assert sorted(map(change_of, changes.to_pylist())) == sorted(map(change_of, answer.to_pylist()))
+
+
+def change_of(change: Mapping[str, Any]) -> tuple[str, ...]:
+    """A change whatever the form of its JSON; of references into files, the names of these alone count."""
+    images = (re.sub('"file:/[^"]*/', '"', change[name] or "null") for name in ("before", "after"))
+    parsed = (json.loads(image, object_hook=without_nulls) for image in images)
+    return (change["op"], change["ts_ms"], *(json.dumps(image, sort_keys=True) for image in parsed))
+
+
+def without_nulls(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def test_references_into_lance_files_of_a_store_name_these_and_no_copy() -> None:
+    store = fsspec.filesystem("memory")
+    store.put(str(LANCE), "/references/table", recursive=True)
+    options = {QUERY_TYPE_KEY: "read_optimized"}
+    rows = HudiTable.open("memory://references/table", filesystem=store, options=options).query().to_table()
+    local = HudiTable.open(LANCE, options=options).query().to_table()
+    moved = pa.array(
+        json.loads(json.dumps(local["b"].to_pylist()).replace(f"file://{LANCE}/", "memory://references/table/")),
+        rows.schema.field("b").type,
+    )
+    assert rows["b"].combine_chunks().equals(moved)
+
+
+def test_tables_that_are_published_have_references_into_lance_files(tmp_path: Path) -> None:
+    published = publish_table(
+        Storage.open(str(LANCE)),
+        Scratch.open(str(tmp_path)),
+        locations=Locations(),
+        builds=1,
+        merging=MergeSettings(options={}, payloads={}),
+    )
+    rows = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    expected = by_hudi(LANCE, "default")
+    references = {row["id"]: row["b"]["reference"] for row in rows.to_pylist()}
+    assert references == {row["id"]: row["b"]["reference"] for row in expected.to_pylist()}
+
+
+def test_the_option_for_files_reads_the_references_to_these_alone() -> None:
+    rows = HudiTable.open(LANCE, options={**MOVED, QUERY_TYPE_KEY: "read_optimized"}).query().to_table()
+    first = (golden_blobs() / "blobs" / "first.bin").read_bytes()
+    assert contents(rows) == {0: None, 2: first[:16], 3: None, 4: None, 5: None}
+
+
+NO_REFERENCE = dict.fromkeys(("external_path", "offset", "length", "managed"))
+LANCE_BLOB = pa.field(
+    "b",
+    pa.struct(
+        [
+            pa.field("type", pa.string()),
+            pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"}),
+            blobs.BLOB_TYPE.field("reference"),
+        ]
+    ),
+    metadata={"hudi_type": "BLOB"},
+)
+
+
+def lance_rows(count: int) -> pa.Table:
+    """Rows with BLOBs of all kinds, among columns of other types that take several columns of the file."""
+
+    def blob(number: int) -> Mapping[str, Any]:
+        content = [bytes([number % 251]) * (number % 300), None, b""][number % 3]
+        if number % 5:
+            return {"type": "INLINE", "data": content, "reference": NO_REFERENCE}
+        reference = {"external_path": f"/x/{number}", "offset": number, "length": 2, "managed": False}
+        return {"type": "OUT_OF_LINE", "data": None, "reference": reference}
+
+    numbers = range(count)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(3 * count), pa.float32()), 3)
+    lists = pa.array([[{"x": number, "y": "y"}] * (number % 3) for number in numbers])
+    columns = {"select": pa.array(numbers, pa.int32()), "vector": vectors, "lists": lists}
+    schema = pa.schema([*(pa.field(name, column.type) for name, column in columns.items()), LANCE_BLOB])
+    rows = [*columns.values(), pa.array(map(blob, numbers), LANCE_BLOB.type)]
+    return pa.table(rows, schema=schema)
+
+
+def lance_file(folder: Path, rows: pa.Table) -> LanceBaseFile:
+    """A Lance file as Hudi writes it, opened in a split that asks for references."""
+    file = folder / "f.lance"
+    with LanceFileWriter(str(file), rows.schema, version="2.0") as writer:
+        writer.write_batch(rows)
+    (split,) = HudiTable.open(CHANGED).snapshot().splits()
+    assert isinstance(split, RealtimeFileSplit)
+    return LanceBaseFile.open(Storage.open(folder), split, "f.lance")
+
+
+@pytest.mark.parametrize("folder", ["plain", "a b", "p=x%20y", "#?é", "back[s]*"])
+def test_references_are_to_the_bytes_of_each_row(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    # More rows than Lance writes into one page of a column of BLOBs.
+    rows = lance_rows(1300)
+    with lance_file(tmp_path / folder, rows) as base:
+        stored = pa.Table.from_batches(base.batches(0, ["b", "vector", "lists", "select"], 500))
+    content = (tmp_path / folder / "f.lance").read_bytes()
+    assert stored.drop_columns("b").equals(rows.select(["vector", "lists", "select"]))
+    stored_blobs: list[Any] = stored["b"].to_pylist()
+    written_blobs: list[Any] = rows["b"].to_pylist()
+    for blob, written in zip(stored_blobs, written_blobs, strict=True):
+        assert (blob["type"], blob["data"]) == (written["type"], None)
+        start, size = blob["reference"]["offset"], blob["reference"]["length"]
+        if written["type"] == "OUT_OF_LINE":
+            assert blob["reference"] == written["reference"]
+            continue
+        assert blob["reference"]["external_path"] == f"file://{tmp_path}/{folder}/f.lance"
+        assert blob["reference"]["managed"]
+        # Null is at 1, as Lance has it and Hudi gives it.
+        expected = (1, b"") if written["data"] is None else (start, written["data"])
+        assert (start, content[start : start + size]) == expected
+
+
+def test_null_blobs_have_null_fields(tmp_path: Path) -> None:
+    blob = {"type": None, "data": None, "reference": NO_REFERENCE}
+    rows = pa.table([pa.array([blob, blob], LANCE_BLOB.type)], schema=pa.schema([LANCE_BLOB]))
+    with lance_file(tmp_path, rows) as base:
+        (batch,) = base.batches(0, ["b"], 10)
+    assert batch["b"].to_pylist() == [blob, blob]
+
+
+def test_a_blob_of_no_known_type_is_damage(tmp_path: Path) -> None:
+    blob = {"type": "ELSEWHERE", "data": b"x", "reference": NO_REFERENCE}
+    rows = pa.table([pa.array([blob], LANCE_BLOB.type)], schema=pa.schema([LANCE_BLOB]))
+    with (
+        lance_file(tmp_path, rows) as base,
+        pytest.raises(CorruptBaseFileError, match=r"f\.lance.*type ELSEWHERE.*INLINE or OUT_OF_LINE"),
+    ):
+        list(base.batches(0, ["b"], 10))
+
+
+def test_damage_of_lance_files_is_an_error_that_names_them(tmp_path: Path) -> None:
+    shutil.copytree(LANCE, tmp_path / "table")
+    (file,) = (tmp_path / "table").glob("*.lance")
+    content, errors = file.read_bytes(), []
+    generator = random.Random(7)
+    for _ in range(40):
+        damaged = bytearray(content)
+        for position in generator.sample(range(len(content)), 3):
+            damaged[position] ^= 1 << generator.randrange(8)
+        file.write_bytes(damaged)
+        try:
+            HudiTable.open(tmp_path / "table").snapshot().to_table(columns=["b"])
+        except HudiReadError as error:
+            errors.append(error)
+    assert {type(error) for error in errors} >= {CorruptBaseFileError}
+    assert all(file.name in str(error) for error in errors)
+
+
+def test_a_panic_of_the_package_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        """As the package raises it, which is no ``Exception``."""
+
+    def panics(*_: object, **__: object) -> None:
+        raise PanicException("range start must not be greater than end")
+
+    rows = HudiTable.open(LANCE).snapshot()
+    monkeypatch.setattr("lance.file.LanceFileReader", panics)
+    with pytest.raises(CorruptBaseFileError, match=r"\.lance.*range start"):
+        rows.to_table()
 
 
 def test_splits_say_whether_blobs_of_lance_are_bytes() -> None:

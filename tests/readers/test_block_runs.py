@@ -17,12 +17,11 @@ from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.merge.log_records import LogRecords
-from hudi_bridge.readers import block_runs, realtime_compacted
-from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.block_runs import runs
-from hudi_bridge.readers.log_record_scanner import LogScan
-from tests.compare import differences
-from tests.table_writer import Row, TableWriter, at, record_positions
+from hudi_bridge.readers import block_decoder, realtime_compacted
+from hudi_bridge.readers.block_decoder import BlockDecoder, runs
+from hudi_bridge.readers.log_scan import LogScan
+from tests.support.compare import differences
+from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 FIELDS = (("id", "string"), ("ts", "long"), ("value", "string"), ("note", "string"))
 
@@ -46,8 +45,8 @@ def test_runs_keep_the_order_and_their_limits(given_blocks: list[tuple[str | Non
     blocks = [block_of(size) for _, size in given_blocks]
     likeness = {id(block): alike for block, (alike, _) in zip(blocks, given_blocks, strict=True)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block_runs, "_SMALL_BYTES", 10)
-        patch.setattr(block_runs, "_RUN_BYTES", 25)
+        patch.setattr(block_decoder, "_SMALL_BYTES", 10)
+        patch.setattr(block_decoder, "_RUN_BYTES", 25)
         found = list(runs(deque(blocks), lambda block: likeness[id(block)]))
     assert [id(block) for run in found for block in run] == [id(block) for block in blocks]
     for run in found:
@@ -108,7 +107,7 @@ def test_rows_are_those_of_blocks_that_are_decoded_alone(
     options: dict[str, Any] = {} if log_memory is None else {"log_memory_bytes": log_memory}
     monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
     together = answers(HudiTable.open(tmp_path, **options))
-    monkeypatch.setattr(block_runs, "_SMALL_BYTES", -1)
+    monkeypatch.setattr(block_decoder, "_SMALL_BYTES", -1)
     for alone, found in zip(answers(HudiTable.open(tmp_path, **options)), together, strict=True):
         assert found.num_rows
         assert differences(alone, found) == []

@@ -8,12 +8,12 @@ import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.trino.blocks import Blocks
-from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.compatibility import LogColumns
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.logformat import block
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 
 class LaterType(IntEnum):

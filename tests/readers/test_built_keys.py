@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
-from tests.table_writer import TableWriter, at, sorted_column
+from tests.support.table_writer import TableWriter, at, sorted_column
 
 NO_META = {"hoodie.populate.meta.fields": "false"}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 8}

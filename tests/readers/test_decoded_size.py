@@ -12,7 +12,7 @@ import pytest
 from hudi_bridge.logformat.avro_columns import decode_avro_block
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.readers.decoded_size import bytes_of_row, bytes_when_decoded
+from hudi_bridge.readers.block_decoder import bytes_of_row, bytes_when_decoded
 from hudi_bridge.schema.avro import parse_avro_schema
 from tests.logformat.hfile_writer import GZ, hfile
 from tests.logformat.log_writer import avro_content
@@ -100,5 +100,5 @@ def test_damaged_blocks_are_left_to_those_that_decode_them(kind: BlockType, cont
 
 def test_small_compressed_blocks_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     block = block_of(BlockType.PARQUET_DATA, b"PAR1" * 10)
-    monkeypatch.setattr("hudi_bridge.readers.decoded_size.rows_and_bytes", None)
+    monkeypatch.setattr("hudi_bridge.readers.block_decoder.rows_and_bytes", None)
     assert bytes_when_decoded([block], 8, LARGE) == 8 * block.content.size

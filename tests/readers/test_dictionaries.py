@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from hudi_bridge.readers.dictionaries import DICTIONARY_COLUMNS, PlainColumns, decoded_schema
+from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, PlainColumns, decoded_schema
 
 
 def test_meta_columns_are_plain_text_and_all_else_is_kept() -> None:

@@ -1,6 +1,5 @@
 """Files that are encrypted as Parquet defines it are said to be so, and not to be damaged."""
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,20 +7,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.parquet.encryption as pe
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
-from hudi_bridge.storage import Storage
-from tests.table_writer import TableWriter, at
+from hudi_bridge.storage.storage import Storage
+from tests.support.encryption import COLUMNS, WHOLE, encrypted
+from tests.support.table_writer import TableWriter, at
 
-KEYS = {"footer": "0123456789abcdef", "column": "fedcba9876543210"}
-FORMS = {"whole": "is encrypted", "columns": "has encrypted columns"}
+FORMS = {WHOLE: "is encrypted", COLUMNS: "has encrypted columns"}
 READS: dict[str, Callable[[HudiTable], object]] = {
     "snapshot": lambda table: table.snapshot().to_table(),
     "stream": lambda table: list(table.snapshot().to_batches()),
@@ -31,31 +28,6 @@ READS: dict[str, Callable[[HudiTable], object]] = {
     "count": lambda table: table.snapshot().count_rows(),
     "read optimized": lambda table: table.read_optimized().to_table(),
 }
-
-
-class Kms(pe.KmsClient):
-    """Keys that are wrapped by nothing but their names."""
-
-    def __init__(self, _: pe.KmsConnectionConfig) -> None:
-        super().__init__()
-
-    def wrap_key(self, key: bytes, master_key: str) -> str:
-        return base64.b64encode(KEYS[master_key].encode() + key).decode()
-
-    def unwrap_key(self, wrapped: str, master_key: str) -> str:
-        raise NotImplementedError("nothing is decrypted")
-
-
-def encrypted(rows: pa.Table, form: str) -> bytes:
-    """A Parquet file of which all, or the column ``value``, is encrypted."""
-    settings = pe.EncryptionConfiguration(
-        footer_key="footer", column_keys={"column": ["value"]}, plaintext_footer=form == "columns"
-    )
-    properties = pe.CryptoFactory(Kms).file_encryption_properties(pe.KmsConnectionConfig(), settings)
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, encryption_properties=properties) as writer:
-        writer.write_table(rows)
-    return sink.getvalue().to_pybytes()
 
 
 def only_base_path(table: HudiTable) -> str:
@@ -73,7 +45,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     writer.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}, {"id": "b", "value": "2", "ts": 1}])
     writer.commit(at(1))
     path = folder / only_base_path(writer.open())
-    path.write_bytes(encrypted(pq.read_table(path), request.param))
+    path.write_bytes(encrypted(pq.read_table(path), request.param, ["value"]))
     return folder, FORMS[request.param]
 
 
@@ -86,7 +58,7 @@ def test_an_encrypted_base_file_is_refused_by_name(table: tuple[Path, str], read
 
 def test_the_columns_of_a_file_are_known_unless_its_footer_is_encrypted(table: tuple[Path, str]) -> None:
     opened = HudiTable.open(table[0])
-    if table[1] == FORMS["columns"]:
+    if table[1] == FORMS[COLUMNS]:
         assert opened.file_columns(only_base_path(opened))
         return
     with pytest.raises(UnsupportedTableError, match="is encrypted"):
@@ -114,7 +86,7 @@ def test_doctor_does_not_take_an_encrypted_file_for_damaged(table: tuple[Path, s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_encrypted_log_blocks_are_refused_by_name(form: str) -> None:
-    content = pa.py_buffer(encrypted(pa.table({"id": ["a"], "value": ["1"]}), form))
+    content = pa.py_buffer(encrypted(pa.table({"id": ["a"], "value": ["1"]}), form, ["value"]))
     for read in (
         lambda: parquet_block_schema(content, "log", 7),
         lambda: decode_parquet_block(content, ["id"], "log", 7),

@@ -3,17 +3,20 @@
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, UnsupportedTableError
-from hudi_bridge.logformat.parquet import decode_parquet_block
-from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues
-from tests.table_writer import TableWriter, at
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, decode_parquet_block
+from hudi_bridge.logformat.parquet_dictionaries import DictionaryPage, DictionaryValues
+from tests.support.table_writer import TableWriter, at
 
 ROWS, TEXT_BYTES = 3_000, 1_000_000
 MOST_BYTES = 1 << 26
@@ -110,3 +113,135 @@ def test_a_log_block_that_expands_to_more_than_a_batch_holds_is_refused(tmp_path
     content = pa.py_buffer(path.read_bytes())
     with pytest.raises(UnsupportedTableError, match=r"size of a log block.*3000000000 bytes"):
         decode_parquet_block(content, ["t"], "log", 7)
+
+
+@dataclass
+class CountingFile:
+    """A file in memory, with the sizes of all reads."""
+
+    content: bytes
+    sizes: list[int] = field(default_factory=list)
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        self.sizes.append(size)
+        return self.content[offset : offset + size]
+
+
+def counting(table: pa.Table, **options: Any) -> tuple[CountingFile, DictionaryValues, list[Any]]:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, store_schema=False, **options)
+    content: Any = CountingFile(sink.getvalue().to_pybytes())
+    footer = pq.read_metadata(pa.BufferReader(content.content))
+    values = DictionaryValues(file=content, footer=footer, row_group=0, path="f.parquet")
+    return content, values, [footer.row_group(0).column(number) for number in range(footer.num_columns)]
+
+
+def test_no_more_is_read_than_it_takes_to_know() -> None:
+    texts = pa.array([f"a text {number}" for number in range(40_000)])
+    few, many = pa.array([f"{number % 50}" for number in range(40_000)]), pa.array([["x", "y"]] * 40_000)
+    file, values, chunks = counting(pa.table({"few": few, "many": many, "texts": texts}), compression="gzip")
+    assert values.most_rows([chunks[0], chunks[2]], 100) == 100
+    assert not file.sizes
+    # Headers alone, then the lengths of the long dictionary as well.
+    assert values.most_rows(chunks[:2], 10_000) == 10_000
+    assert max(file.sizes) < 100
+    assert values.most_rows(chunks, 10_000) == 10_000
+    assert [size for size in file.sizes if size > 100] == [file.sizes[-1]]
+    before = list(file.sizes)
+    assert len(before) <= len(chunks) + 1
+    assert values.most_rows(chunks, 10_000) == 10_000
+    assert file.sizes == before
+
+
+def test_many_columns_with_harmless_dictionaries_make_no_short_batches() -> None:
+    texts = {f"c{number}": [f"{row % 300:08}" for row in range(20_000)] for number in range(200)}
+    _, values, chunks = counting(pa.table(texts))
+    assert values.most_rows(chunks, 20_000) == 20_000
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+def test_lengths_are_known_in_every_compression(compression: str) -> None:
+    texts = pa.array([f"a text {number}" for number in range(40_000)])
+    _, values, chunks = counting(pa.table({"t": texts}), compression=compression)
+    assert values.most_rows(chunks, 40_000) == 40_000
+    long = pa.array([*(f"a text {number}" for number in range(39_990)), *["v" * 100_000] * 10])
+    _, values, chunks = counting(pa.table({"t": long}), compression=compression)
+    assert 1 <= values.most_rows(chunks, 40_000) <= MOST_BYTES // 100_000
+
+
+def test_dictionaries_are_seen_that_the_footer_does_not_name() -> None:
+    """As in files of Parquet for Java before 1.12: the first page is at the offset of data pages."""
+    table = pa.table({"t": referring("v" * TEXT_BYTES)})
+    file, _, [chunk] = counting(table, compression="zstd", write_statistics=False)
+    # Fields 9 and 11 of the footer, followed by 13: the offsets of the first data page and of the dictionary.
+    data_page = chunk.data_page_offset << 1
+    varint = bytes([data_page & 0x7F | 0x80, data_page >> 7])
+    assert chunk.dictionary_page_offset == 4
+    stored, renamed = b"\x26" + varint + b"\x26\x08\x29", b"\x26\x08\x49"
+    assert file.content.count(stored) == 1
+    start = len(file.content) - 8 - int.from_bytes(file.content[-8:-4], "little")
+    footer_bytes = file.content[start:-8].replace(stored, renamed)
+    file.content = file.content[:start] + footer_bytes + len(footer_bytes).to_bytes(4, "little") + b"PAR1"
+    footer = pq.read_metadata(pa.BufferReader(file.content))
+    chunk = footer.row_group(0).column(0)
+    assert not chunk.has_dictionary_page
+    assert pq.ParquetFile(pa.BufferReader(file.content), read_dictionary=["t"]).read().num_rows == ROWS
+    source: Any = file
+    values = DictionaryValues(file=source, footer=footer, row_group=0, path="f.parquet")
+    assert 1 <= values.most_rows([chunk], ROWS) <= MOST_BYTES // TEXT_BYTES
+
+
+def longest_by_walk(content: bytes, values: int) -> int:
+    """The longest of so many values; the size of the content if they do not fit into it."""
+    longest = position = 0
+    for _ in range(values):
+        length = int.from_bytes(content[position : position + 4], "little")
+        position += 4 + length
+        if position > len(content):
+            return len(content)
+        longest = max(longest, length)
+    return longest
+
+
+VALUES = st.lists(st.binary(max_size=300) | st.just(b"\0" * 40), max_size=60)
+
+
+@given(VALUES, st.sampled_from(["GZIP", "SNAPPY", "ZSTD", "BROTLI", "UNCOMPRESSED"]), st.data())
+def test_the_longest_value_is_that_of_a_walk(values: list[bytes], compression: Any, data: st.DataObject) -> None:
+    content = bytearray(b"".join(len(value).to_bytes(4, "little") + value for value in values))
+    number = data.draw(st.just(len(values)) | st.integers(0, len(values) + 2))
+    for _ in range(data.draw(st.integers(0, 2)) if content else 0):
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.sampled_from([0, 1, 4, 0x7F, 0x80, 0xFF]))
+    plain = bytes(content)
+    stored = plain if compression == "UNCOMPRESSED" else pa.compress(plain, compression.lower(), asbytes=True)
+    page = DictionaryPage(4, len(stored), len(plain), number)
+    assert page.longest(stored, compression) == longest_by_walk(plain, number)
+    assert page.longest(stored[:-1], compression) == len(plain)
+    if plain:
+        damaged = bytearray(stored)
+        damaged[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
+        assert 0 <= page.longest(bytes(damaged), compression) <= len(plain)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_a_page_or_none(stored: bytes) -> None:
+    page = DictionaryPage.parse(b"\x15\x04\x15" + stored, 0)
+    assert page is None or min(page) >= 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), min_size=1, max_size=4), st.booleans())
+def test_damaged_pages_make_batches_shorter_or_are_errors(damage: list[tuple[int, int]], is_long: bool) -> None:
+    """Whatever a header or a length says, nothing is read beyond what the footer says, and batches have rows."""
+    texts = [f"{number}" for number in range(20_000)]
+    file, values, chunks = counting(pa.table({"t": [*texts, "v" * 500_000] if is_long else texts}), compression="none")
+    content = bytearray(file.content)
+    for position, byte in damage:
+        content[4 + position] = byte
+    file.content = bytes(content)
+    try:
+        most = values.most_rows(chunks, 20_000)
+    except PARQUET_ERRORS:
+        most = 1
+    assert 1 <= most <= 20_000
+    assert max(file.sizes, default=0) <= chunks[0].total_compressed_size

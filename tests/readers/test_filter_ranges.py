@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.readers.column_ranges import _range_of
-from hudi_bridge.readers.filter_ranges import hull, may_pass, may_pass_in_any
-from tests.strength import examples
+from hudi_bridge.readers.column_ranges import _range_of, hull, may_pass, may_pass_in_any
+from tests.support.strength import examples
 
 TIME = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.readers.filter_values import allowed_results, allowed_values
+from hudi_bridge.readers.filters import allowed_results, allowed_values
 
 ID, X = pc.field("id"), pc.field("x")
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import UnsupportedTableError
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 DATE = {"type": "int", "logicalType": "date"}
 TIME = {"type": "long", "logicalType": "timestamp-micros"}

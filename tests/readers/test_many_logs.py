@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from hudi_bridge.engines.log_blocks import iter_log_blocks
-from hudi_bridge.indexes.slice_keys import read_log_keys
+from hudi_bridge.indexes.footer_index import read_log_keys
 from hudi_bridge.readers.fetch_ahead import FilesOfSlice
-from hudi_bridge.readers.log_record_scanner import read_live_blocks
+from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
-from hudi_bridge.trace.log_search import scan_logs
-from tests.table_writer import TableWriter, at
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.tools.trace.log_search import scan_logs
+from tests.support.table_writer import TableWriter, at
 
 
 class Sizes(tuple[int, ...]):

@@ -19,7 +19,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from tests.table_writer import META_FIELDS, TableWriter, at
+from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 MB = 1 << 20
 ROWS_OF_A_MB = MB // 500

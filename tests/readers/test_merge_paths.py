@@ -13,14 +13,13 @@ from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
-from hudi_bridge.readers import block_decoder, log_record_scanner, realtime_compacted
+from hudi_bridge.readers import block_decoder, log_scan, realtime_compacted
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.late_log_rows import LateLogRows
-from hudi_bridge.readers.log_record_scanner import LogScan
-from tests.compare import differences
-from tests.golden_cases import golden_case
-from tests.table_writer import TableWriter, at, record_positions
+from hudi_bridge.readers.log_scan import LateLogRows, LogScan
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case
+from tests.support.table_writer import TableWriter, at, record_positions
 
 TABLES = (
     "a_story_v9_120",
@@ -143,7 +142,7 @@ def test_parts_are_no_larger_than_arrays_can_be_however_much_memory_there_is(mon
     path = str(golden_case("b_event_time_120") / "table")
     whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=1 << 40)
     expected = whole.snapshot().to_table()
-    monkeypatch.setattr(log_record_scanner, "_MOST_BYTES", 300)
+    monkeypatch.setattr(log_scan, "_MOST_BYTES", 300)
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
@@ -158,13 +157,13 @@ def test_records_of_a_part_that_are_larger_than_arrays_can_be_are_refused(
     """As where most of the records have one key."""
     table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
     error = pa.ArrowInvalid("offset overflow while concatenating arrays")
-    monkeypatch.setattr(log_record_scanner, "build_record_map", mock.Mock(side_effect=error))
+    monkeypatch.setattr(log_scan, "build_record_map", mock.Mock(side_effect=error))
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     rule = split.context.merge_rule
     assert rule is not None
     scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30)
     if is_large:
-        monkeypatch.setattr(log_record_scanner, "_MOST_BYTES", 1)
+        monkeypatch.setattr(log_scan, "_MOST_BYTES", 1)
         with pytest.raises(UnsupportedTableError, match=r"size of log records: .*\.log\..*lower log_memory_bytes"):
             scan.records_of_part(0)
     else:

@@ -18,11 +18,11 @@ import pytest
 
 from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, HudiReadError, HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.doctor import Severity, examine
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
-from tests.golden_cases import golden_table
+from hudi_bridge.tools.doctor import Severity, examine
 from tests.logformat.log_writer import avro_content, log_block
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 ROWS = [{"id": "a", "ts": 1, "value": "x"}, {"id": "b", "ts": 1, "value": "y"}]
 META = pytest.mark.parametrize("name", ["c_data_and_delete_block_0150", "b_event_time_120"])

@@ -13,15 +13,13 @@ from pyiceberg.table import StaticTable
 from hudi_bridge import HudiTable, RealtimeFileSplit
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.spark.native_columns import why_not_native
-from hudi_bridge.connectors.trino.compatibility import why_unreadable
-from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.compatibility import LogColumns, why_unreadable
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.schema.file_columns import Outcome
-from tests.table_writer import Row, TableWriter, at
+from tests.support.table_writer import Row, TableWriter, at
 
 FIRST = datetime(2024, 7, 10, 17, 7, 4, 939000, UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

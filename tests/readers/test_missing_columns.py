@@ -14,7 +14,7 @@ from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.file_columns import Outcome
 from tests.logformat.hfile_writer import hfile
 from tests.logformat.log_writer import log_block
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 COMMIT_TIME = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
 

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, UnsupportedTableError
-from hudi_bridge.doctor import examine_storage
 from hudi_bridge.logformat.native import native_block
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant_range import ordering_time
-from tests.compare import differences
-from tests.table_writer import Row, TableWriter, at
+from hudi_bridge.tools.doctor import examine_storage
+from tests.support.compare import differences
+from tests.support.table_writer import Row, TableWriter, at
 
 UNRELEASED = {"hudi_bridge.read.unreleased": "true"}
 BASE = [{"id": key, "ts": 10, "value": "base"} for key in "abcdefg"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.readers.parallel import begun, iter_ahead, iter_parallel
+from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel
 from hudi_bridge.threads import Turns
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
@@ -39,7 +39,7 @@ def workers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("hudi_bridge.readers.parallel.os.cpu_count", lambda: 4)
+    monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 4)
     yield
     assert workers() == []
 
@@ -74,7 +74,7 @@ def test_sources_are_read_at_the_same_time() -> None:
 
 
 def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.parallel._FIRST_ALONE_SECONDS", 60.0)
+    monkeypatch.setattr("hudi_bridge.readers.schedule._FIRST_ALONE_SECONDS", 60.0)
     begun = []
 
     def source(number: int) -> Source:
@@ -109,7 +109,7 @@ def test_sources_do_not_wait_long_for_the_first_one() -> None:
 
 
 def test_nothing_else_is_begun_for_a_consumer_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.parallel._FIRST_ALONE_SECONDS", 60.0)
+    monkeypatch.setattr("hudi_bridge.readers.schedule._FIRST_ALONE_SECONDS", 60.0)
     begun = []
 
     def other() -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from hudi_bridge import open_reader
 from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.readers.base_file import OpenBaseFile
-from tests.table_writer import Row, TableWriter, at, nested_ordering_table
+from tests.support.table_writer import Row, TableWriter, at, nested_ordering_table
 
 GROUPS = 6
 DECIMAL = {"type": "fixed", "name": "ts_fixed", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2}

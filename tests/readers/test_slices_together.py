@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge import HudiTable, dispatch
-from hudi_bridge.dispatch import reader_for, with_small_ones_together
+from hudi_bridge import HudiTable, split_reader
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers import slices_together
+from hudi_bridge.readers import small_slices
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.slices_together import MOST_TOGETHER, SmallSlices, small_groups
+from hudi_bridge.readers.small_slices import MOST_TOGETHER, SmallSlices, small_groups
 from hudi_bridge.readers.split_columns import record_keys
+from hudi_bridge.split_reader import reader_for, with_small_ones_together
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.table_writer import Row, TableWriter, at, record_positions
+from hudi_bridge.storage.storage import Storage
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 # Tables with several small slices: by position and by key, with partitions in the path, several releases, and columns
 # that were renamed.
@@ -65,13 +65,13 @@ def rows_of(
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[RealtimeFileSplit]:
     """The slices that are read alone."""
     found: list[RealtimeFileSplit] = []
-    make = dispatch._slice_reader
+    make = split_reader._slice_reader
 
     def noting(storage: Storage, split: RealtimeFileSplit, request: RowRequest, **options: Any) -> BatchReader:
         found.append(split)
         return make(storage, split, request, **options)
 
-    monkeypatch.setattr(dispatch, "_slice_reader", noting)
+    monkeypatch.setattr(split_reader, "_slice_reader", noting)
     return found
 
 
@@ -198,7 +198,7 @@ def test_what_decompresses_to_much_is_read_alone(
 ) -> None:
     table.base_file(at(3), [row("large", 1, "x" * 20_000)], file_id="f3-0")
     table.commit(at(3))
-    monkeypatch.setattr(slices_together, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(small_slices, "_MOST_BYTES", 10_000)
     slices = slices_of(table.folder)
     found = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["id"])
     assert sorted(map(str, found["id"].to_pylist())) == ["added", "added", "added", "k0", "k1", "k2", "large"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.abandoned_scans import WAYS
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 MUCH_LOG_MEMORY = 1 << 30
 SCANS = 500

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import HudiReadError, HudiTable
-from tests.golden_cases import golden_table
-from tests.table_writer import sorted_column
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import sorted_column
 
 _DAMAGES_A_FILE = 8
 

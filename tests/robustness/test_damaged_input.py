@@ -16,9 +16,9 @@ import pytest
 
 from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, HudiReadError, HudiTable
 from hudi_bridge.logformat.parquet import decode_parquet_block
-from tests.golden_cases import golden_table
 from tests.robustness.bombs import BOMBS
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 Query = Callable[[HudiTable], pa.Table]
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from tests.connectors.iceberg.iceberg_service import running, service_options
-from tests.table_writer import TableWriter, at
+from hudi_bridge.service.server import IcebergService
+from tests.service.iceberg_service import running, service_options
+from tests.support.table_writer import TableWriter, at
 
 _LOADED = b"GET /v1/namespaces/default/tables/trips HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 _HOST = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

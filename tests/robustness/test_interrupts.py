@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 _TABLES = ("c_rollback_block_0150", "a_story_v9_120")
 _REPOSITORY = Path(__file__).parents[2]

@@ -14,12 +14,11 @@ from hudi_bridge import HudiReadError, HudiTable, RealtimeFileSplit, StorageErro
 from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.masking import Location, masked, without_secrets
-from hudi_bridge.storage import Storage
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.storage.masking import Location, masked, without_secrets
+from hudi_bridge.storage.storage import Storage
 from tests.robustness.failing_files import Faults, failing
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 USER, SECRET, TOKEN = "AKIAOFMINE", "sEcrEt%2Fofmine", "tOkenOfMine"
 SECRETS = (USER, SECRET, "sEcrEt", TOKEN)
@@ -142,7 +141,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
 
     stand_in = SimpleNamespace(**{name: getattr(fs, name) for name in dir(fs) if name[0].isupper()})
     stand_in.FileSystem = type("FileSystem", (), {"from_uri": from_uri})
-    monkeypatch.setattr("hudi_bridge.file_systems.fs", stand_in)
+    monkeypatch.setattr("hudi_bridge.storage.file_systems.fs", stand_in)
     return faults
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import HudiReadError, HudiTable, StorageError
-from tests.s3_server import S3Server
-from tests.table_writer import TableWriter, at, sorted_column
+from tests.support.s3_server import S3Server
+from tests.support.table_writer import TableWriter, at, sorted_column
 
 SLICES = 4
 EXPECTED = sorted(["base", "log"] * SLICES)

@@ -25,12 +25,12 @@ from hudi_bridge import (
     RealtimeFileSplit,
     StorageError,
 )
-from hudi_bridge.masking import Location
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.ranges import RangesOfHandles
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.masking import Location
+from hudi_bridge.storage.ranges import RangesOfHandles
+from hudi_bridge.storage.storage import Storage
 from tests.robustness.failing_files import FAULTS, SHORT, Faults, failing, is_named
-from tests.table_writer import TableWriter, at, sorted_column
+from tests.support.table_writer import TableWriter, at, sorted_column
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,13 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema import infer
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.evolve import FloatsByText, StoredAs, plan_evolution
-from hudi_bridge.schema.infer import SchemaAmbiguityKind, SchemaProposal, infer_schema_history
+from hudi_bridge.schema.infer import (
+    SchemaAmbiguityKind,
+    SchemaProposal,
+    infer_schema_history,
+    writer_schema_from_arrow,
+    writer_schema_from_avro,
+)
 from hudi_bridge.schema.internal import (
     Field,
     FieldType,
@@ -17,7 +23,6 @@ from hudi_bridge.schema.internal import (
     parse_schema_history,
     to_arrow,
 )
-from hudi_bridge.schema.writer_schema import writer_schema_from_arrow, writer_schema_from_avro
 
 INT: Any = pa.int32()
 LONG: Any = pa.int64()

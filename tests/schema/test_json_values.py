@@ -1,6 +1,6 @@
 import pytest
 
-from hudi_bridge.schema.json_values import parse_json
+from hudi_bridge.schema.avro import parse_json
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,15 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from hudi_bridge.schema.julian import first_known, first_unchanged, gregorian, julian_zone, widened
-from hudi_bridge.schema.julian_zones import JulianZone, julian_zones
+from hudi_bridge.schema.julian import (
+    JulianZone,
+    first_known,
+    first_unchanged,
+    gregorian,
+    julian_zone,
+    julian_zones,
+    widened,
+)
 
 MICROSECONDS = 10**6
 TIMES = pa.timestamp("us", "UTC")

@@ -16,18 +16,18 @@ from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType, internal_from_arrow
-from hudi_bridge.schema_history import (
+from hudi_bridge.splits.schema_history import (
     SchemaVersion,
     _read_stored_schemas,
     propose_schema_history,
     read_file_columns,
     read_schema_history,
 )
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.table_state import TableState
-from tests.golden_cases import golden_case, golden_table
-from tests.table_writer import META_FIELDS, TableWriter, at
+from hudi_bridge.timeline.timeline import TableState
+from tests.support.golden_cases import golden_case, golden_table
+from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 G_CASES = sorted(path.name for path in golden_case("g_sor_add_120").parent.iterdir() if path.name.startswith("g_"))
 

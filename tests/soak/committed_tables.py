@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.table_writer import Row, TableWriter
+from tests.support.table_writer import Row, TableWriter
 
 GROUPS, ROWS_OF_A_GROUP = 4, 300
 COMMITS_OF_A_SLICE = 10

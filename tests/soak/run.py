@@ -13,7 +13,7 @@ from threading import Event, Lock, Thread
 
 from pyspark.sql import SparkSession
 
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from tests.service.iceberg_service import running, service_options
 from tests.soak.kinds import Kind, kinds_of
 from tests.soak.model import Ledger, Plan
 from tests.soak.readers import (

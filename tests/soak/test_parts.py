@@ -15,7 +15,7 @@ from tests.soak.readers import Answer, apply_changes, apply_rows
 from tests.soak.run import RIGHT, TOLD, WRONG, Met, Verifier, ask_once, failures_of
 from tests.soak.service import Disturbances, growth
 from tests.soak.service_process import Level
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 from tests.timeline.timeline_files import container, map_of
 
 KIND = Kind(9, NBCC)

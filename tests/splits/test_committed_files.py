@@ -11,9 +11,9 @@ import pytest
 
 from hudi_bridge import CorruptTableError, HudiReadError, HudiTable, InstantNotReadableError
 from hudi_bridge.config import QueryType
-from hudi_bridge.splits import plan_warnings, table_files
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at, completion_of, sorted_column
+from hudi_bridge.splits import notes, table_files
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 from tests.timeline.timeline_files import clean
 
 TABLES = ("e_hive_style_120", "c_many_blocks_0150", "d_two_compactions_nomdt_0150", "d_insert_overwrite_table_120")
@@ -25,7 +25,7 @@ Query = Callable[[HudiTable], pa.Table]
 
 @pytest.fixture(autouse=True)
 def _warn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_warnings, "_given", set())
+    monkeypatch.setattr(notes, "_given", set())
 
 
 @pytest.fixture(params=[6, 9])

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.splits.file_names import LogFileName, parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_slice import LogFileName, parse_base_file_name, parse_log_file_name
 
 UUID = "f8b40c83-46ee-4dfe-bac5-8a7a98f31a50"
 

@@ -13,7 +13,7 @@ from hudi_bridge.splits.file_system_view import (
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.storage import FileInfo
+from hudi_bridge.storage.storage import FileInfo
 
 GROUP = ("p", "f")
 

@@ -20,9 +20,9 @@ from hudi_bridge import (
 )
 from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.table_writer import Row, TableWriter, at, completion_of, sorted_column
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import Row, TableWriter, at, completion_of, sorted_column
 
 EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}
 IGNORE_DEFAULTS = EVENT_TIME | {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptTimelineError
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 
 def _without_timeline(folder: Path) -> None:

@@ -22,17 +22,21 @@ from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits import partition_pruning
-from hudi_bridge.splits.partition_pruning import folders_that_may_pass, matching_partitions
-from hudi_bridge.splits.partition_values import certain_values, columns_from_path, partition_values
+from hudi_bridge.splits import partitioning
+from hudi_bridge.splits.partitioning import (
+    certain_values,
+    columns_from_path,
+    folders_that_may_pass,
+    matching_partitions,
+    partition_values,
+)
 from hudi_bridge.splits.partitions import list_partitions
-from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.timeline.table_state import TableState
-from hudi_bridge.timeline.timeline import Timeline
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.strength import examples
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
+from hudi_bridge.storage.storage import FileInfo, Storage
+from hudi_bridge.timeline.timeline import TableState, Timeline
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.timeline.timeline_files import record_type
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -379,8 +383,8 @@ def test_pruning_never_loses_a_row(
 def in_parts_of(paths: int) -> Iterator[None]:
     """A context in which a list of paths is long, and its parts are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partition_pruning, "_MOST_SINGLY", 0)
-        patch.setattr(partition_pruning, "_PATHS_PER_PART", paths)
+        patch.setattr(partitioning, "_MOST_SINGLY", 0)
+        patch.setattr(partitioning, "_PATHS_PER_PART", paths)
         yield
 
 
@@ -450,7 +454,7 @@ def test_columns_and_settings_are_not_gone_through_for_each_partition(
         build(*arguments, **settings)
 
     monkeypatch.setattr(TableConfig, "__init__", counted)
-    monkeypatch.setattr(partition_pruning, "paths_that_may_pass", lambda *given: list(given[-1]))
+    monkeypatch.setattr(partitioning, "paths_that_may_pass", lambda *given: list(given[-1]))
     work = []
     for folders in (1, 50):
         schema.listed = made = 0

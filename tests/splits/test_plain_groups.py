@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.splits.file_names import parse_base_file_name
-from hudi_bridge.splits.file_slice import FileGroup, FileSlice
+from hudi_bridge.splits.file_slice import FileGroup, FileSlice, parse_base_file_name
 from hudi_bridge.splits.file_system_view import (
+    FILES,
     TimelineView,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
+    newest_plain_slices,
 )
-from hudi_bridge.splits.plain_groups import FILES, newest_plain_slices
-from hudi_bridge.storage import FileInfo
+from hudi_bridge.storage.storage import FileInfo
 
 INSTANTS = ("001", "002", "003", "0040", "005")
 # As names, the second comes before the first: "-" is before "_", which ends an id.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import HudiTable
-from tests.table_writer import Row, TableWriter, at
+from tests.support.table_writer import Row, TableWriter, at
 
 RELEASE = "hudi_bridge.read.as.release"
 LATEST = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"}

@@ -13,8 +13,8 @@ import pytest
 from hudi_bridge import QueryType
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.storage import FileInfo, Storage
-from tests.table_writer import Row, TableWriter, at
+from hudi_bridge.storage.storage import FileInfo, Storage
+from tests.support.table_writer import Row, TableWriter, at
 from tests.timeline.timeline_files import record_type
 
 MANY, MEASURED = 100_000, 5_000

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import CorruptTableError
-from tests.table_writer import KEY_AND_VALUE, META_FIELDS, TableWriter, at
+from tests.support.table_writer import KEY_AND_VALUE, META_FIELDS, TableWriter, at
 
 OWN = ("id", "ts", "value")
 SERVICES = ("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT")

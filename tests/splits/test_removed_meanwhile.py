@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
-from tests.table_writer import TableWriter, at, completion_of, sorted_column
+from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 from tests.timeline.timeline_files import clean, clean_plan
 
 

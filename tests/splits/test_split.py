@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hudi_bridge import QueryError, QueryType, RealtimeFileSplit
 from hudi_bridge.merge.rules import CUSTOM_PAYLOAD, PAYLOAD_RULES, FieldFill, MergeRule
 from hudi_bridge.splits.split import FloatWidening, ReadContext
-from tests.strength import examples
-from tests.table_writer import TableWriter, at
+from tests.support.strength import examples
+from tests.support.table_writer import TableWriter, at
 
 TEXT = st.text(max_size=6)
 NAMES = st.tuples() | st.tuples(TEXT) | st.tuples(TEXT, TEXT)

@@ -18,8 +18,8 @@ import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.doctor import Severity, examine
-from tests.golden_cases import golden_base_formats, golden_table
+from hudi_bridge.tools.doctor import Severity, examine
+from tests.support.golden_cases import golden_base_formats, golden_table
 
 TABLES = (
     "a_story_v6_0150",

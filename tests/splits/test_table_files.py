@@ -12,14 +12,12 @@ import pytest
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileGroup
-from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
-from hudi_bridge.splits.opening import open_state
-from hudi_bridge.splits.partition_values import QueryColumns
-from hudi_bridge.splits.plain_groups import FILES
-from hudi_bridge.splits.table_files import FolderListings, TableFiles
-from hudi_bridge.storage import FileInfo, Storage
-from hudi_bridge.timeline.table_state import TableState
-from tests.table_writer import TableWriter, at
+from hudi_bridge.splits.file_system_view import FILES, TimelineView, build_file_groups
+from hudi_bridge.splits.partitioning import QueryColumns
+from hudi_bridge.splits.table_files import FolderListings, TableFiles, open_state
+from hudi_bridge.storage.storage import FileInfo, Storage
+from hudi_bridge.timeline.timeline import TableState
+from tests.support.table_writer import TableWriter, at
 
 NAMES = (
     ".f1-0_20260101.log.1_0-1-1",

@@ -11,10 +11,10 @@ import pytest
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptLogFileError, CorruptTimelineError
-from hudi_bridge.storage import Storage
-from hudi_bridge.timeline.archived import load_archived_instants, read_archived_commits
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 from tests.timeline.timeline_files import TEXT, make_layout_1, make_table, map_of, record_type
 
 A, B, C, D, E = (f"2024010100000{n}000" for n in range(1, 6))

@@ -8,7 +8,7 @@ import pytest
 from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 from tests.timeline.timeline_files import (
     TEXT,
     container,

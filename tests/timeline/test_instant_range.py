@@ -5,11 +5,11 @@ import pytest
 from hudi_bridge.config import read_table_config
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.options import HollowCommitPolicy, ReadOptions
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant_range import InstantRange, next_after_snapshot, read_range_metadata, resolve_range
-from hudi_bridge.timeline.table_state import TableState
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at, completion_of
+from hudi_bridge.timeline.timeline import TableState
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at, completion_of
 
 ZEROS = "0" * 17
 

@@ -13,7 +13,7 @@ from hudi_bridge.timeline.plans import (
     read_compaction_plan,
     read_pending_compactions,
 )
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 from tests.timeline.timeline_files import (
     TEXT,
     clean,

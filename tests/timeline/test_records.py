@@ -107,7 +107,7 @@ def test_what_is_refused(data: bytes, found: str) -> None:
 
 
 def test_an_inflated_record_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.logformat.inflating._ALWAYS_ALLOWED_BYTES", 1000)
+    monkeypatch.setattr("hudi_bridge.logformat.hfile_blocks._ALWAYS_ALLOWED_BYTES", 1000)
     text = avro_long(1) + avro_text("x" * 100_000)
     with pytest.raises(CorruptTimelineError, match="more than"):
         parse_container(container(TEXT, block(deflated(text)), codec=b"deflate"), PATH)

@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.table_state import TableState
+from hudi_bridge.timeline.timeline import TableState
 from tests.timeline.timeline_files import make_layout_1, put
 
 A, B, C = (f"2024010100000{n}000" for n in range(1, 4))

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.errors import InstantNotReadableError
-from hudi_bridge.timeline.table_state import TableState
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_time_travel
+from hudi_bridge.timeline.timeline import TableState
 from tests.timeline.timeline_files import clean, make_layout_1, make_table, put, requested_replace
 
 A, B, C, D, E = (f"2024010100000{n}000" for n in range(1, 6))

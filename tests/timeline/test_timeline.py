@@ -6,7 +6,7 @@ import pytest
 
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
 from hudi_bridge.timeline.timeline import Timeline, latest_states, load_timeline
 from tests.timeline.timeline_files import make_layout_1, make_table, put

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 
 from hudi_bridge.config import TableConfig, read_table_config
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 TEXT = ["null", "string"]
 

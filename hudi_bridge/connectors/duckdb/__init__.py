@@ -1,6 +1,6 @@
 """A Hudi table as views of a DuckDB connection."""
 
-from hudi_bridge.extras import needing_extra
+from hudi_bridge.imports import needing_extra
 
 with needing_extra("duckdb", "duckdb", "fsspec"):
     from hudi_bridge.connectors.duckdb.attached import (
@@ -15,9 +15,9 @@ with needing_extra("duckdb", "duckdb", "fsspec"):
         Attached,
         attach,
     )
+    from hudi_bridge.connectors.duckdb.base_files import quote_identifier
     from hudi_bridge.connectors.duckdb.lake import Lake, attach_all
     from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
-    from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
 
 __all__ = [
     "CACHE_BYTES",

@@ -10,10 +10,18 @@
     trips_changes       with ``after``: the changes of records in that range
 
 DuckDB pushes conditions down, and does not check them again.
+
+The rows of a query, as DuckDB plans them: its own scan of base files, and what hudi-bridge gives for it.
+
+The schema of the views: that of an in-memory database, otherwise the connection's temporary schema.
+
+A database file must not hold a view over a Python object: the view would outlive the object.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,29 +31,130 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
+from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
-from hudi_bridge.connectors.duckdb.native_scan import NativeScanPlanner, ViewPlan
-from hudi_bridge.connectors.duckdb.native_view import native_view
-from hudi_bridge.connectors.duckdb.sources import Errors, Read, Source
-from hudi_bridge.connectors.duckdb.view_schema import ViewSchema
+from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
+from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.dispatch import reading_error
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MergeStore, RecordPayload
+from hudi_bridge.engines import MergedSlices, MergeStore, RecordPayload, most_at_once
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
+    COMMITS_SCHEMA,
     FILE_SLICES_SCHEMA,
     FILES_SCHEMA,
     TIMELINE_SCHEMA,
+    inspect_commits,
     inspect_file_slices,
     inspect_files,
     inspect_timeline,
 )
-from hudi_bridge.inspection_of_commits import COMMITS_SCHEMA, inspect_commits
+from hudi_bridge.split_reader import reading_error
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import PathLike, StorageOptions
+from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable, OpenArguments, opened
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
+
+
+def native_view(
+    connection: duckdb.DuckDBPyConnection,
+    storage: Storage,
+    dataset: HudiDataset,
+    scan: NativeScan,
+    store: MergeStore,
+    errors: Errors,
+) -> duckdb.DuckDBPyRelation:
+    """The rows of a snapshot or read-optimized query; merges of slices are taken from and put into the store."""
+    # Rows and positions are asked for at the same time, each of several slices.
+    slices = sum(bool(split.log_paths) for split in scan.splits)
+    at_once = 1 if slices == 1 else 2 * most_at_once(slices)
+    merges = MergedSlices(storage=storage, context=dataset.context, store=store, at_once=at_once)
+    merged = MergedRows(storage, dataset, scan, merges)
+    rows = connection.from_arrow(Source(dataset.schema, merged.rows, errors, merged.announce))
+    if scan.sql is None:
+        return rows
+    names = ", ".join(f"base.{quote_identifier(name)}" for name in dataset.schema.names)
+    base = connection.sql(scan.sql).set_alias("base")
+    if merged.has_positions:
+        gone = connection.from_arrow(Source(merged.positions_schema, merged.positions, errors)).set_alias("gone")
+        # DuckDB turns this into an anti-join. Unlike one, it passes conditions on the columns on to the positions.
+        base = base.join(gone, _is_gone(merged), how="left").filter(f"{POSITION} IS NULL")
+    base = base.project(names)
+    # In this order, DuckDB mostly starts to read the rows before the positions: see ``MergedRows``.
+    return rows.union(base) if merged.has_rows else base
+
+
+def _is_gone(merged: MergedRows) -> str:
+    pairs = [(FILE, FILE_NUMBER), (ROW, POSITION), *((name, name) for name in merged.path_columns)]
+    return " AND ".join(f"base.{quote_identifier(one)} = gone.{quote_identifier(other)}" for one, other in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSchema:
+    """Where a connection keeps its views."""
+
+    database: str
+    schema: str
+    is_in_memory: bool
+
+    @classmethod
+    def of(cls, connection: duckdb.DuckDBPyConnection) -> "ViewSchema":
+        """The current schema of a connection."""
+        query = (
+            "SELECT database_name, current_schema(), path IS NULL FROM duckdb_databases() "
+            "WHERE database_name = current_database()"
+        )
+        [(database, schema, is_in_memory)] = connection.execute(query).fetchall()
+        return cls(database, schema, is_in_memory)
+
+    def refuse_tables(self, connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+        """Raises QueryError if a table has one of the names: DuckDB would fail half-way, or hide the table."""
+        query = (
+            "SELECT table_name FROM duckdb_tables() WHERE list_contains($names, lower(table_name)) "
+            "AND (temporary OR (database_name = $database AND schema_name = $schema))"
+        )
+        lower = [name.lower() for name in names]
+        values = {"names": lower, "database": self.database, "schema": self.schema}
+        taken = connection.execute(query, values).fetchall()
+        if taken:
+            raise QueryError(
+                "name", f"the table {taken[0][0]!r} of the connection", f"no table named {', '.join(names)}"
+            )
+
+    def create(self, connection: duckdb.DuckDBPyConnection, views: Mapping[str, duckdb.DuckDBPyRelation]) -> None:
+        """Makes views by name, in place of views of these names."""
+        if self.is_in_memory:
+            with self._entered(connection):
+                for name, rows in views.items():
+                    rows.create_view(name, replace=True)
+        else:
+            for name, rows in views.items():
+                connection.register(name, rows)
+
+    def drop(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        """Removes a view, if it is there."""
+        if self.is_in_memory:
+            connection.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
+        else:
+            connection.unregister(name)
+
+    @contextmanager
+    def _entered(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Makes this the current schema: DuckDB creates views over Python objects there."""
+        current = ViewSchema.of(connection)
+        if current == self:
+            yield
+            return
+        connection.execute(f"USE {self._qualified()}")
+        try:
+            yield
+        finally:
+            connection.execute(f"USE {current._qualified()}")  # noqa: SLF001 - of the same class
+
+    def _qualified(self, *name: str) -> str:
+        return ".".join(map(quote_identifier, (self.database, self.schema, *name)))
+
 
 READ_OPTIMIZED, TIMELINE, COMMITS = "_ro", "_timeline", "_commits"
 FILE_SLICES, FILES = "_file_slices", "_files"
@@ -90,7 +199,7 @@ def attach(
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
-            commit, or an option is unknown, refused, or given beside an open table.
+            commit, an option is unknown, refused, or given beside an open table, or that was opened with keys.
         InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
@@ -125,6 +234,7 @@ class Attached:
         commits: tuple[InstantLike, InstantLike | None] | None,
         merges: MergeStore,
     ) -> None:
+        table.storage.require_no_keys("DuckDB")
         self.connection = connection
         self._view_schema = ViewSchema.of(connection)
         self._as_of = as_of

@@ -6,11 +6,13 @@
 
 A name may have the suffixes of the views of ``attach``, and those of ``connectors.lakes.names`` for the query type and
 the instant.
+
+The names in the text of SQL statements.
 """
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -28,21 +30,60 @@ from hudi_bridge.connectors.duckdb.attached import (
     TIMELINE,
     Attached,
 )
+from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
-from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
-from hudi_bridge.connectors.duckdb.statement_names import Chain, name_chains, parse_name
-from hudi_bridge.connectors.lakes.merge_settings import MergingByTable
-from hudi_bridge.connectors.lakes.names import parse_table_name
 from hudi_bridge.connectors.lakes.roots import Roots, is_table
-from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, Namespace
+from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, MergingByTable, Namespace, parse_table_name
 from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergeStore, RecordPayload
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.option_table import require_read_options
-from hudi_bridge.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
+
+_TOKEN = re.compile(
+    r"""(?P<passed>--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|(?P<tag>\$\w*\$).*?(?P=tag))"""
+    r"""|(?P<quoted>"(?:[^"]|"")*")|(?P<bare>[^\W\d][\w$]*)|(?P<dot>\.)|(?P<number>\d[\w.]*)|(?P<other>\S)""",
+    re.DOTALL,
+)
+_NAME = r"""(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)"""
+_DOTTED_NAME = re.compile(rf"\s*{_NAME}(?:\s*\.\s*{_NAME})*\s*")
+
+Chain = tuple[str, ...]
+"""The parts of a name such as ``lake.sales.orders``, without quotes."""
+
+
+def name_chains(statement: str, reserved: Container[str] = ()) -> Iterator[Chain]:
+    """All names of a statement, and keywords that are not ``reserved``; what strings and comments hold is left out."""
+    chain: list[str] = []
+    continues = False
+    for token in _TOKEN.finditer(statement):
+        kind = token.lastgroup
+        if kind == "bare" and not continues and token[0].lower() in reserved:
+            kind = "other"
+        if kind in ("quoted", "bare"):
+            if chain and not continues:
+                yield tuple(chain)
+                chain = []
+            chain.append(_unquoted(token[0]))
+        elif chain and kind != "dot":
+            yield tuple(chain)
+            chain = []
+        continues = kind == "dot"
+    if chain:
+        yield tuple(chain)
+
+
+def parse_name(text: str) -> Chain | None:
+    """The parts of a text that is one name, such as ``sales."orders@2026-01-31"``; None if it is none."""
+    return next(name_chains(text)) if _DOTTED_NAME.fullmatch(text) else None
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
 
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"

@@ -24,7 +24,7 @@ import xxhash
 
 from hudi_bridge.engines import MemoryStore, MergedSlice, MergeStore
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import PathLike
+from hudi_bridge.storage.storage import PathLike
 
 _LOG = logging.getLogger(__name__)
 _SUFFIX = ".arrow"

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from hudi_bridge.connectors.duckdb.native_scan import NativeScan
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.dispatch import open_reader_in
 from hudi_bridge.engines import MergedSlices, RowRequest, iter_parallel, most_at_once
+from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 FILE_NUMBER, POSITION = "__hudi_gone_file", "__hudi_gone_row"
 

@@ -14,18 +14,17 @@ from hudi_bridge.connectors.duckdb.base_files import (
     PathValues,
     columns_of,
     expressions,
+    quote_identifier,
     read_parquet,
     stored_types,
     types_of,
 )
-from hudi_bridge.connectors.duckdb.file_system import TableFiles
-from hudi_bridge.connectors.duckdb.sources import Errors
-from hudi_bridge.connectors.duckdb.sql_text import quote_identifier
+from hudi_bridge.connectors.duckdb.file_system import Errors, TableFiles
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import context_identity, slice_delta_in
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.threads import map_in_threads
 
 MOST_SLICES = 2_000

@@ -15,17 +15,22 @@ Files whose names have no mark, those of earlier releases, go when they have bee
 import time
 from collections.abc import Collection, Sequence
 
-from hudi_bridge.connectors.iceberg.given_slices import GIVEN
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.row_id_claims import CLAIMS
+from hudi_bridge.connectors.iceberg.metadata import SNAPSHOTS, IcebergSnapshot
+from hudi_bridge.connectors.iceberg.row_lineage import CLAIMS
 from hudi_bridge.connectors.iceberg.served_table import TABLE_METADATA
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
-from hudi_bridge.connectors.iceberg.slice_cache import SLICES
-from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot
+from hudi_bridge.connectors.iceberg.slice_cache import GIVEN, SLICES
 from hudi_bridge.connectors.iceberg.snapshot_records import DROPPED, TABLES, SnapshotRecords, read_record
-from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
-from hudi_bridge.connectors.publishing.unique_names import is_past, marked_at, period_of, period_seconds
+from hudi_bridge.connectors.scratch import (
+    UNFINISHED,
+    Scratch,
+    is_past,
+    marked_at,
+    period_of,
+    period_seconds,
+    remove_orphan_files,
+)
 
 _SUFFIXES = {
     DATA: (".parquet", ".puffin", UNFINISHED),

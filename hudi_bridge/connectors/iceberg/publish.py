@@ -8,17 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.lakes.tables import MergeSettings
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import InstantLike
 
 _HINT = f"{METADATA}/version-hint.text"

@@ -1,41 +1,55 @@
 """A file slice -> the files that an Iceberg client reads for it.
 
 These are the base file, position deletes or a deletion vector, and new rows; or, if clients would misread the base
-file, all merged rows.
+file, all merged rows. Where it is lists or maps that some would misread, a copy takes the place of the base file: it is
+written once, however many logs follow.
 
 Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors".
+
+Floating-point columns of a file that is written: how many values are NaN, and the bounds of the others.
+
+Source: the Iceberg specification, "Manifests": bounds leave NaN out.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import TimestampType
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.connectors.iceberg.clients import misread_by
-from hudi_bridge.connectors.iceberg.columns import PATH_ID, POSITION_DELETES, POSITION_ID, Columns, with_types
-from hudi_bridge.connectors.iceberg.compatibility import reason_to_rewrite
-from hudi_bridge.connectors.iceberg.data_files import DataFile, data_file, without_bounds
-from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.model_json import model_json
-from hudi_bridge.connectors.iceberg.name_mapping import Ids, names_to_ids
+from hudi_bridge.connectors.iceberg.columns import (
+    PATH_ID,
+    POSITION_DELETES,
+    POSITION_ID,
+    Columns,
+    Ids,
+    model_json,
+    names_to_ids,
+    with_types,
+)
+from hudi_bridge.connectors.iceberg.compatibility import (
+    FormatVersion,
+    IcebergClient,
+    Rewriting,
+    misread_by,
+    reason_nested_misread,
+    reason_to_rewrite,
+    reason_unopened,
+    why_presto_misreads,
+)
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
-from hudi_bridge.connectors.iceberg.presto import why_presto_misreads
-from hudi_bridge.connectors.iceberg.real_columns import RealColumns
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
-from hudi_bridge.connectors.iceberg.slice_files import SliceFiles
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import new_mark
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles, data_file, puffin_file, without_bounds
+from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.engines import (
     SliceDelta,
     StoredBaseFile,
@@ -44,13 +58,66 @@ from hudi_bridge.engines import (
     slice_delta_in,
     slice_identity,
 )
+from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
+
+_FORMATS: Mapping[pa.DataType, str] = {pa.float32(): "<f", pa.float64(): "<d"}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    nans: int = 0
+    least: float | None = None
+    greatest: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RealColumns:
+    """What has been seen of the floating-point columns of a schema that are not nested.
+
+    ``ids`` are the field ids of columns.
+    """
+
+    schema: pa.Schema
+    ids: Mapping[str, int]
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def note(self, rows: pa.Table) -> None:
+        """Look at some rows of the file."""
+        for column in self.schema:
+            if column.type in _FORMATS:
+                self._note(column.name, rows.column(column.name))
+
+    def _note(self, name: str, values: Any) -> None:  # noqa: ANN401 - the stubs lack chunked arrays of numbers
+        seen = self._seen.setdefault(name, _Seen())
+        is_nan: Any = pc.is_nan(values)
+        seen.nans += pc.sum(is_nan).as_py() or 0
+        bounds: Any = pc.min_max(values.filter(pc.invert(is_nan)))
+        least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
+        if least is not None:
+            seen.least = least if seen.least is None else min(seen.least, least)
+            seen.greatest = greatest if seen.greatest is None else max(seen.greatest, greatest)
+
+    def described(self, file: DataFile) -> DataFile:
+        """The file with the counts of NaN, and with bounds of columns without NaN: some engines put it above all."""
+        nans = {self.ids[name]: seen.nans for name, seen in self._seen.items()}
+        lower, upper = dict(file.lower_bounds), dict(file.upper_bounds)
+        for name, seen in self._seen.items():
+            if seen.nans or seen.least is None or seen.greatest is None:
+                continue
+            form = _FORMATS[self.schema.field(name).type]
+            # Clients compare -0.0 as less than 0.0; conditions do not.
+            lower[self.ids[name]] = struct.pack(form, seen.least or -0.0)
+            upper[self.ids[name]] = struct.pack(form, seen.greatest or 0.0)
+        return replace(file, nan_counts=nans, lower_bounds=lower, upper_bounds=upper)
+
 
 DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
-FORMAT = 4
+FORMAT = 5
 
 _ROWS_PER_GROUP = 131_072
 
@@ -94,31 +161,45 @@ class SliceBuilder:
         """The cache key of a slice, which does not depend on which log blocks count."""
         return slice_identity(split, self.identity)[:32]
 
-    def build(self, split: RealtimeFileSplit) -> SliceFiles:
+    def build(self, split: RealtimeFileSplit, copied: Callable[[RealtimeFileSplit], SliceFiles]) -> SliceFiles:
         """The files of a slice; those in the scratch folder are complete when this returns.
+
+        ``copied`` returns those of the same slice without its logs.
 
         Raises:
             HudiReadError: the slice cannot be read.
         """
-        files = self._build(split)
+        files = self._build(split, copied)
         return files if self.format_version is FormatVersion.V2 else _dated(files, split)
 
-    def _build(self, split: RealtimeFileSplit) -> SliceFiles:
+    def _build(self, split: RealtimeFileSplit, copied: Callable[[RealtimeFileSplit], SliceFiles]) -> SliceFiles:
         with slice_delta_in(self.storage, split, at_once=self.at_once) as delta:
             counted = delta.counted_instants
             name = f"{self.key(split)}-{hashlib.sha256(repr(counted).encode()).hexdigest()[:8]}-{new_mark()}"
-            base_data = None if delta.base_file is None else self._base_data_file(split, delta.base_file)
-            if delta.base_file is not None and base_data is not None:
-                files = self._with_base_file(split, delta, delta.base_file, base_data, name)
+            base = delta.base_file
+            base_data = None if base is None else self._base_data_file(split, base)
+            is_copied = base is not None and base_data is not None and self._is_copied(base)
+            if base is not None and base_data is not None and not (is_copied and not split.log_paths):
+                base_only = replace(split, log_paths=(), log_sizes=(), log_size_bytes=0)
+                copy = partial(copied, base_only) if is_copied else None
+                files = self._with_base_file(split, delta, base, base_data, copy, name)
                 if files is not None:
                     return files
+                is_copied = False
         # Frees the log records: the log files are read again.
         del delta
-        return self._rewritten(split, name, counted)
+        return self._rewritten(split, name, counted, is_copy=is_copied)
+
+    def _is_copied(self, base: StoredBaseFile) -> bool:
+        """Whether clients read a copy of a base file, because of its lists or maps."""
+        if not base.rows:
+            return False
+        reason = reason_unopened if self.rewriting.lists_as_stored else reason_nested_misread
+        return reason(base) is not None
 
     def _base_data_file(self, split: RealtimeFileSplit, base: StoredBaseFile) -> DataFile | None:
-        """The base file as a data file; None unless clients read it as Hudi does."""
-        if reason_to_rewrite(split, base, self.columns, rewrites_lists=self.rewriting.lists) is not None:
+        """The base file as a data file; None unless clients that read its lists and maps read it as Hudi does."""
+        if reason_to_rewrite(split, base, self.columns) is not None:
             return None
         if self.mapped is not None and not all(path in self.mapped for path, _ in base.fields()):
             return None
@@ -149,16 +230,25 @@ class SliceBuilder:
         return frozenset(id_ for id_ in ids if isinstance(self.columns.schema.find_type(id_), TimestampType))
 
     def _with_base_file(
-        self, split: RealtimeFileSplit, delta: SliceDelta, base: StoredBaseFile, kept: DataFile, name: str
+        self,
+        split: RealtimeFileSplit,
+        delta: SliceDelta,
+        base: StoredBaseFile,
+        kept: DataFile,
+        copy_of_base: Callable[[], SliceFiles] | None,
+        name: str,
     ) -> SliceFiles | None:
-        """The base file with new rows and position deletes; None if ``rewriting`` asks to rewrite the slice."""
+        """The base file, or its copy, with new rows and position deletes; None if the slice has to be rewritten."""
         written = self._write_rows(split, f"{name}-rows", delta.rows())
         deleted = delta.deleted_positions
         if self.rewriting.is_due(len(deleted), kept.rows):
             if written is not None:
                 self.scratch.remove(f"{DATA}/{self._file_name(written)}")
             return None
-        deletes = None
+        deletes = copy = None
+        if copy_of_base is not None and len(deleted) < kept.rows:
+            copy = copy_of_base()
+            kept = _all_rows(copy, kept.rows, base.path)
         if len(deleted) == kept.rows:
             kept = replace(kept, rows=0)
         elif len(deleted):
@@ -167,14 +257,20 @@ class SliceBuilder:
             name=name,
             data=tuple(file for file in (kept, written) if file is not None and file.rows),
             deletes=() if deletes is None else (deletes,),
-            own_files=tuple(self._file_name(file) for file in (written, deletes) if file is not None),
+            own_files=(
+                *(self._file_name(file) for file in (written, deletes) if file is not None),
+                *(() if copy is None else copy.own_files),
+            ),
             counted=delta.counted_instants,
-            stored_paths=tuple(path for path, _ in base.fields()) if kept.rows else (),
-            misread=misread_by(base, self.columns) if kept.rows else {},
+            stored_paths=tuple(path for path, _ in base.fields()) if kept.rows and copy is None else (),
+            misread=misread_by(base, self.columns) if kept.rows and copy is None else {},
+            base_copy=None if copy is None else copy.name,
         )
 
-    def _rewritten(self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool]) -> SliceFiles:
-        """The merged rows of the slice as one new data file."""
+    def _rewritten(
+        self, split: RealtimeFileSplit, name: str, counted: Mapping[str, bool], *, is_copy: bool
+    ) -> SliceFiles:
+        """The merged rows of the slice as one new data file; ``is_copy`` says that they are those of a base file."""
         reader = open_reader_in(self.storage, split, use_threads=False, at_once=self.at_once)
         written = self._write_rows(split, f"{name}-whole", reader.batches())
         return SliceFiles(
@@ -185,6 +281,7 @@ class SliceBuilder:
             counted=counted,
             stored_paths=(),
             misread={},
+            base_copy=name if is_copy else None,
         )
 
     def _write_rows(self, split: RealtimeFileSplit, stem: str, batches: Iterator[pa.RecordBatch]) -> DataFile | None:
@@ -254,6 +351,15 @@ class SliceBuilder:
         return file.location.rpartition("/")[2]
 
 
+def _all_rows(copy: SliceFiles, rows: int, path: str) -> DataFile:
+    """The data file of a copy, whose rows are at the positions of those of the base file."""
+    if sum(file.rows for file in copy.data) != rows:
+        stored = f"{sum(file.rows for file in copy.data)} rows"
+        raise CorruptBaseFileError(path, None, stored, f"{rows}, as its footer says")
+    (file,) = copy.data
+    return file
+
+
 def _dated(files: SliceFiles, split: RealtimeFileSplit) -> SliceFiles:
     """The files of a slice with the instants of the writes that they show.
 
@@ -262,11 +368,16 @@ def _dated(files: SliceFiles, split: RealtimeFileSplit) -> SliceFiles:
     base = _number(split.base_instant_time)
     newest = max(base, *(_number(instant) for instant, counts in files.counted.items() if counts), 1)
     own = set(files.own_files)
+
+    def dated(file: DataFile) -> DataFile:
+        if file.written_at is not None:
+            # The copy of the base file.
+            return file
+        return replace(file, written_at=newest if file.location.rpartition("/")[2] in own else base)
+
     return replace(
         files,
-        data=tuple(
-            replace(file, written_at=newest if file.location.rpartition("/")[2] in own else base) for file in files.data
-        ),
+        data=tuple(map(dated, files.data)),
         deletes=tuple(replace(file, written_at=newest) for file in files.deletes),
     )
 
@@ -297,8 +408,8 @@ def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 def _in_types_of_iceberg(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     # Arrow makes no numbers of times in milliseconds.
     table = rows.cast(with_types(rows.schema, _in_microseconds)).cast(schema)
-    for position, field in enumerate(rows.schema):
-        if pa.types.is_fixed_size_list(field.type):
+    for position, column_type in enumerate(rows.schema.types):
+        if pa.types.is_fixed_size_list(column_type):
             # A null vector stays as long as a list, which Arrow 21 does not write; taking rows makes it empty.
             column = table.column(position).take(np.arange(table.num_rows))
             table = table.set_column(position, schema.field(position), column)

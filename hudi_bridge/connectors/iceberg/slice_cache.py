@@ -1,15 +1,29 @@
-"""A cache of the files of slices in the scratch folder: slices that have not changed are not read again."""
+"""A cache of the files of slices in the scratch folder: slices that have not changed are not read again.
 
+The slices that clients were given for planned scans, as notes that all services on a scratch folder read.
+
+A note has the period in its name. Slices are given out again in that period and the next; their files stay until no
+query can need them (``is_past``).
+"""
+
+import json
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Executor, Future
 
-from hudi_bridge.connectors.iceberg.counters import Counters
+from hudi_bridge.connectors.iceberg.served_table import Counters
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import marked_at, period_seconds
+from hudi_bridge.connectors.scratch import (
+    Scratch,
+    current_period,
+    is_past,
+    marked_at,
+    new_mark,
+    period_of,
+    period_seconds,
+)
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 SLICES = "slices"
@@ -74,10 +88,17 @@ class SliceCache:
             counters.add("slices_reused_total")
             return files
         with counters.building():
-            files = builder.build(split)
-        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
-        self._known[key][files.name] = files
+            files = self._built(split, builder)
         counters.add("slices_built_total")
+        return files
+
+    def _built(self, split: RealtimeFileSplit, builder: SliceBuilder) -> SliceFiles:
+        def copied(base: RealtimeFileSplit) -> SliceFiles:
+            return self._find(builder.key(base), builder) or self._built(base, builder)
+
+        files = builder.build(split, copied)
+        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
+        self._known[builder.key(split)][files.name] = files
         return files
 
     def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:
@@ -111,3 +132,58 @@ def _stop(waiting: Sequence["Future[SliceFiles]"]) -> None:
     for one in waiting:
         if not one.cancelled():
             one.exception()
+
+
+GIVEN = "given"
+
+
+class GivenSlices:
+    """The notes of one table; not thread-safe."""
+
+    def __init__(self, scratch: Scratch, keep_seconds: float) -> None:
+        self._scratch = scratch
+        self._keep_seconds = keep_seconds
+        self._notes: dict[str, frozenset[str]] = {}
+
+    def refresh(self) -> None:
+        """Read new notes, and forget those that are gone."""
+        names = set(self._scratch.names(GIVEN))
+        for name in self._notes.keys() - names:
+            del self._notes[name]
+        for name in names - self._notes.keys():
+            self._notes[name] = _slices(self._scratch.read(f"{GIVEN}/{name}"))
+
+    def give(self, slices: Iterable[str]) -> None:
+        """Note that a client gets these slices, unless that is known."""
+        period = current_period(self._keep_seconds)
+        new = set(slices) - self._of(period)
+        if new:
+            name = f"p{period}-{new_mark()}.json"
+            self._scratch.write(f"{GIVEN}/{name}", json.dumps(sorted(new)).encode())
+            self._notes[name] = frozenset(new)
+
+    def usable(self) -> Collection[str]:
+        """The slices that can be given again."""
+        period = current_period(self._keep_seconds)
+        return self._of(period) | self._of(period - 1)
+
+    def needed(self) -> Collection[str]:
+        """The slices that running queries may need."""
+        return {one for slices in self._notes.values() for one in slices}
+
+    def forget_past(self) -> None:
+        """Remove the notes that nobody needs any more."""
+        for name in [name for name in self._notes if is_past(name, self._keep_seconds)]:
+            self._scratch.remove(f"{GIVEN}/{name}")
+            del self._notes[name]
+
+    def _of(self, period: int) -> set[str]:
+        return {one for name, slices in self._notes.items() if period_of(name) == period for one in slices}
+
+
+def _slices(text: bytes | None) -> frozenset[str]:
+    """The slices of a note; none if it is damaged, and they are built again."""
+    try:
+        return frozenset(map(str, json.loads(text or b"[]")))
+    except (ValueError, TypeError):
+        return frozenset()

@@ -1,6 +1,7 @@
 """A query of a Hudi table -> an Iceberg snapshot and its files."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -9,32 +10,32 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 
-from hudi_bridge.connectors.iceberg.clients import notes_on
-from hudi_bridge.connectors.iceberg.columns import columns_of
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.data_files import DataFile
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.manifest_format import manifest_list
-from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, name_of
-from hudi_bridge.connectors.iceberg.metadata import epoch_ms
-from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.columns import Ids, columns_of
+from hudi_bridge.connectors.iceberg.compatibility import (
+    FormatVersion,
+    IcebergClient,
+    Rewriting,
+    notes_on,
+    notes_on_copies,
+    schema_for_presto,
+)
+from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list, name_of
+from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
-from hudi_bridge.connectors.iceberg.presto import schema_for_presto
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
-from hudi_bridge.connectors.iceberg.served_table import ServedTable
+from hudi_bridge.connectors.iceberg.served_table import Counters, ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
-from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import new_mark
+from hudi_bridge.connectors.iceberg.slice_files import DataFile
+from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
+
+_LOG = logging.getLogger(__name__)
 
 
 def snapshot_builder(served: ServedTable, scratch: Scratch) -> "SnapshotBuilder":
@@ -91,6 +92,8 @@ class SnapshotBuilder:
         builder = self.slice_builder(table, dataset, known_ids)
         columns, partitioning = builder.columns, builder.partitioning
         files = self.slices.files_of(splits, builder, self.builders, self.counters)
+        for note in notes_on_copies(files, self.rewriting):
+            _LOG.info("%s: %s", ascii(self.storage.shown_path), note)
         spec = partitioning.spec(columns.schema)
         data = (file for one in files for file in one.data)
         lineage = None if self.format_version is FormatVersion.V2 else lineage_of(data)
@@ -115,7 +118,7 @@ class SnapshotBuilder:
                 snapshot_id, manifests, None if lineage is None else lineage.first_row_id
             ),
             manifests=tuple(name for name, _ in manifests),
-            slices=tuple(one.name for one in files),
+            slices=tuple(name for one in files for name in one.names),
             own_files=tuple(name for one in files for name in one.own_files),
             stored_paths=tuple(sorted({path for one in files for path in one.stored_paths})),
             data_files=sum(len(one.data) for one in files),

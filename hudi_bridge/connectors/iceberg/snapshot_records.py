@@ -5,15 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from hudi_bridge.connectors.iceberg.data_files import DataFile
+from hudi_bridge.connectors.iceberg.columns import Ids
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.name_mapping import Ids
-from hudi_bridge.connectors.iceberg.row_id_claims import RowIdClaims
-from hudi_bridge.connectors.iceberg.row_lineage import RowIds, RowLineage
+from hudi_bridge.connectors.iceberg.metadata import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
+from hudi_bridge.connectors.iceberg.row_lineage import RowIdClaims, RowIds, RowLineage
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
-from hudi_bridge.connectors.iceberg.snapshot import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.publishing.unique_names import marked_at, new_mark
+from hudi_bridge.connectors.iceberg.slice_files import DataFile
+from hudi_bridge.connectors.scratch import Scratch, marked_at, new_mark
 
 TABLES = "tables"
 DROPPED = "dropped"

@@ -20,8 +20,9 @@ import time
 from threading import Lock
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.connectors.iceberg.columns import Ids
 from hudi_bridge.connectors.iceberg.garbage import Garbage
-from hudi_bridge.connectors.iceberg.name_mapping import Ids
+from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.served_table import (
     Published,
     PublishedMetadata,
@@ -29,15 +30,14 @@ from hudi_bridge.connectors.iceberg.served_table import (
     SnapshotSettings,
 )
 from hudi_bridge.connectors.iceberg.slice_builder import DATA
-from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import PresentFiles, SnapshotRecords
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.lakes.tables import MergeSettings
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError, InstantNotReadableError, StorageError
 from hudi_bridge.operations import operation
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
 

@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import Self
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.lakes.names import is_table_folder_name, is_visible_folder_name
-from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, FoundTable, Namespace
+from hudi_bridge.connectors.lakes.tables import (
+    DEFAULT_NAMESPACE,
+    FoundTable,
+    Namespace,
+    is_table_folder_name,
+    is_visible_folder_name,
+)
 from hudi_bridge.errors import QueryError, TableNotFoundError
-from hudi_bridge.masking import masked
-from hudi_bridge.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.storage.masking import masked
+from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.threads import map_while_waiting
 
 _PROPERTIES = ".hoodie/hoodie.properties"

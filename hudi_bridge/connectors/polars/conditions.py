@@ -5,6 +5,10 @@ Polars NaN is the greatest number and equals itself, and no statistics of files 
 where NaN does not pass.
 
 Polars hands an expression over as JSON whose form no release promises. What is not known here is not passed on.
+
+Arrow's columns as those of Polars.
+
+VARIANT becomes the struct of its parts, and bytes of a fixed length become bytes.
 """
 
 import json
@@ -18,10 +22,51 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from hudi_bridge.connectors.polars.types import type_of
 from hudi_bridge.engines import Joined, joined_by_and, joined_by_or
+from hudi_bridge.errors import UnsupportedTableError
 
 ArrowType: TypeAlias = Any
+
+
+def columns_of(schema: pa.Schema) -> pl.Schema:
+    """The columns of Polars for those of Arrow.
+
+    Raises:
+        UnsupportedTableError: Polars lacks the type of a column.
+    """
+    for field in schema:
+        # Polars does not raise an exception for it: it panics.
+        if (wide := _wide_decimal(field.type)) is not None:
+            raise UnsupportedTableError(
+                "type in Polars", f"{wide} in the column {field.name!r}", "decimals of up to 38 digits"
+            )
+    return pl.DataFrame(_unlabelled(schema).empty_table()).schema
+
+
+def frame_of(batch: pa.RecordBatch) -> pl.DataFrame:
+    """A batch as a frame with the types of ``columns_of``, and with its rows if it has no columns."""
+    if not batch.num_columns:
+        return pl.DataFrame(height=batch.num_rows)
+    return pl.DataFrame(pa.RecordBatch.from_arrays(batch.columns, schema=_unlabelled(batch.schema)))
+
+
+def type_of(kind: ArrowType) -> pl.DataType:
+    """The type of Polars for one of Arrow."""
+    return pl.Series(pa.array([], kind)).dtype
+
+
+def _unlabelled(schema: pa.Schema) -> pa.Schema:
+    """The schema without the label of VARIANT, which Polars takes for a type that has no operations."""
+    return pa.schema([field.remove_metadata() for field in schema])
+
+
+def _wide_decimal(kind: ArrowType) -> ArrowType | None:
+    if types.is_decimal256(kind):
+        return kind
+    inner = (_wide_decimal(kind.field(place).type) for place in range(kind.num_fields)) if types.is_nested(kind) else ()
+    return next((one for one in inner if one is not None), None)
+
+
 _Node: TypeAlias = Any
 _Comparison = Callable[[pc.Expression, Any], pc.Expression]
 _Expression: TypeAlias = Any

@@ -7,12 +7,11 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from hudi_bridge.connectors.polars.conditions import condition_of
-from hudi_bridge.connectors.polars.types import columns_of, frame_of
+from hudi_bridge.connectors.polars.conditions import columns_of, condition_of, frame_of
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import PathLike, StorageOptions
+from hudi_bridge.storage.storage import PathLike, StorageOptions
 from hudi_bridge.table import HudiTable, OpenArguments, opened
 from hudi_bridge.timeline.instant import InstantLike
 

@@ -3,13 +3,12 @@
 The format ``hudi_bridge`` needs PySpark 4.0; ``read`` and ``locate_keys`` work with PySpark 3.5 too.
 """
 
-from hudi_bridge.extras import needing_extra
+from hudi_bridge.imports import needing_extra
 
 with needing_extra("spark", "pyspark"):
-    from hudi_bridge.connectors.spark.errors import cause_of
-    from hudi_bridge.connectors.spark.frames import read
+    from hudi_bridge.connectors.spark.frames import read, register
     from hudi_bridge.connectors.spark.key_lookup import locate_keys
-    from hudi_bridge.connectors.spark.registration import register
-    from hudi_bridge.connectors.spark.routes import SliceRoutes, slice_routes
+    from hudi_bridge.connectors.spark.native_files import cause_of
+    from hudi_bridge.connectors.spark.native_read import SliceRoutes, slice_routes
 
 __all__ = ["SliceRoutes", "cause_of", "locate_keys", "read", "register", "slice_routes"]

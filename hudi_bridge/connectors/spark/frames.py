@@ -2,27 +2,75 @@
 
 Snapshots and read-optimized queries are planned by Spark. In other queries Spark does not tell which columns it uses,
 so ``read`` takes them as an argument.
+
+Checks the Python version of Spark's workers before a job fails because of it.
+
+Without ``PYSPARK_PYTHON``, workers run the first ``python3`` of the path, which need not be the driver's.
+
+Registers the data source ``hudi_bridge`` with a Spark session.
 """
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
-from hudi_bridge.connectors.spark.native_read import snapshot_frame
+from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
-from hudi_bridge.connectors.spark.routes import note_routes
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.connectors.spark.worker_python import require_same_python
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
 from hudi_bridge.options import QUERY_TYPE_KEY
-from hudi_bridge.storage import PathLike, StorageOptions, path_text
+from hudi_bridge.storage.storage import PathLike, StorageOptions, path_text
+
+_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # runs on Python 2, too
+_TIMEOUT_SECONDS = 30
+
+
+def require_same_python(spark: SparkSession) -> None:
+    """Raises unless the workers that Spark starts on the driver's machine run the driver's version of Python.
+
+    Raises:
+        QueryError: they run another minor version; PySpark cannot pass functions between minor versions.
+    """
+    require_version_of_driver(spark.sparkContext.pythonExec)
+
+
+def require_version_of_driver(python: str) -> None:
+    """Raises unless ``python`` has the same minor version as this Python, or is not installed on this machine.
+
+    Raises:
+        QueryError: it has another minor version.
+    """
+    found = shutil.which(python)
+    # A Python that executors unpack from an archive is not on this machine.
+    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):  # noqa: PTH100 - keeps symbolic links
+        return
+    try:
+        command = [found, "-c", _VERSION]
+        asked = subprocess.run(  # noqa: S603 - the program that Spark is about to start
+            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return
+    own, other = "{}.{}".format(*sys.version_info[:2]), asked.stdout.strip()
+    if own != other:
+        raise QueryError(
+            "PYSPARK_PYTHON",
+            f"Python {other} for Spark's workers ({found}) and Python {own} for the driver",
+            f"the same version: start with PYSPARK_PYTHON={sys.executable}, or with the Python of the workers",
+        )
+
 
 _OF_SNAPSHOTS = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 _NO_FILTER = ParsedFilter(columns=(), conditions=())
@@ -88,3 +136,33 @@ def read(
 def _narrowed(rows: DataFrame, condition: str | None, columns: Sequence[str]) -> DataFrame:
     kept = rows if condition is None else rows.where(condition)
     return kept if kept.columns == columns else kept.select([col(quoted(name)) for name in columns])
+
+
+try:
+    from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
+except ModuleNotFoundError as missing:  # PySpark 3.5 has no data sources in Python.
+    if missing.name != "pyspark.sql.datasource":
+        raise
+    HudiBridgeDataSource = None  # type: ignore[assignment, misc]
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_FIRST_WITH_PUSHDOWN = (4, 1)
+
+
+def register(spark: SparkSession) -> None:
+    """Enables ``spark.read.format("hudi_bridge")`` and ``spark.readStream.format("hudi_bridge")`` for a session.
+
+    With PySpark 4.1 or later, this also turns on filter pushdown to data sources in Python.
+
+    Raises:
+        QueryError: this release of PySpark has no data sources in Python, or its workers run another version of Python.
+    """
+    if HudiBridgeDataSource is None:
+        raise QueryError("register", f"PySpark {pyspark.__version__}", "PySpark 4.0 or later, or read() instead")
+    # Data sources plan in processes on the driver's machine, on a cluster too.
+    require_same_python(spark)
+    # The processes of the driver that plan queries have no access to the session.
+    known = {"parallelism": spark.sparkContext.defaultParallelism}
+    spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), known))
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _FIRST_WITH_PUSHDOWN:
+        spark.conf.set(_PUSHDOWN, "true")

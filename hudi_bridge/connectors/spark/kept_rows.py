@@ -11,26 +11,73 @@ ms by a socket, be it of Py4J or of an accumulator (Nagle's algorithm waits for 
 
 Source: ``PythonRDD``, ``PairwiseRDD``, ``JavaPairRDD``, ``SQLUtils``, ``ArrowConverters``, ``LogicalRDD`` and
 ``ContextCleaner`` of Spark.
+
+Classes of the JVM, by their full names.
+
+Of ``jvm.org.apache.spark.X``, Py4J has the JVM look for classes ``org``, ``org.apache`` and so on in all archives: half
+a millisecond each. Of ``jvm.X``, it asks the JVM which class that is, and of a class, whether it has a method.
+
+Keeps Spark's own archives from being read again before each task of a Python worker.
+
+PySpark 3.5 calls ``importlib.invalidate_caches`` before each task. Up to Python 3.12, each zip importer then reads the
+directory of its archive again: fifteen times in all for PySpark, Py4J and a large JAR, which takes a tenth of a second.
+An importer that is forgotten costs nothing, and is made again when a module is next imported. Those of archives that
+jobs have added stay, since these may change.
+
+Source: ``pyspark.worker.main``, ``PythonUtils.sparkPythonPath`` of Spark, ``zipimporter.invalidate_caches`` of Python.
 """
 
 import gc
+import os
 import pickle
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
+from zipimport import zipimporter
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.java_gateway import JavaClass, JavaMember  # type: ignore[import-untyped]
+from py4j.protocol import STATIC_PREFIX, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_bridge.caching import BoundedCache
-from hudi_bridge.connectors.spark.java import java_class, static_method
-from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
+
+
+def java_class(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - of the JVM
+    """A class to make objects of, which need not be one that a session can find by itself."""
+    return JavaClass(name, _client(spark))
+
+
+def static_method(spark: SparkSession, name: str, method: str) -> Any:  # noqa: ANN401 - of the JVM
+    """A static method of a class; only a call finds out whether there is one."""
+    return JavaMember(method, None, f"{STATIC_PREFIX}{name}", _client(spark))
+
+
+def _client(spark: SparkSession) -> Any:  # noqa: ANN401 - of Py4J
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no other access
+    return gateway._gateway_client  # noqa: SLF001
+
+
+@contextmanager
+def forgetting_zip_importers() -> Iterator[None]:
+    """A context after which this process has no importers for archives that it was started with."""
+    try:
+        yield
+    finally:
+        own = {str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+        for path, importer in tuple(sys.path_importer_cache.items()):
+            if isinstance(importer, zipimporter) and importer.archive in own:
+                # Another thread may have forgotten it.
+                sys.path_importer_cache.pop(path, None)
+
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -5,36 +5,241 @@ files and keys in logs do. Each is read once for all of its keys, with its logs
 merged: a key that a log deletes is not found.
 
 Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
+
+An interval tree that finds the base files whose key range includes a key.
+
+Writers of Avro records compare keys by UTF-16 code units, the row writer of Spark by UTF-8 bytes. Where these orders
+differ, a key is looked up in both.
+
+Source: ``IntervalTreeBasedIndexFileFilter`` and ``KeyRangeLookupTree`` of Hudi.
+
+The steps of a key look-up that run on executors.
+
+A candidate is a record key and the place (index) of a file slice in the plan.
 """
 
+import os
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Self
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
-from hudi_bridge.connectors.spark.key_ranges import KeyRange, KeyRangeTree
-from hudi_bridge.connectors.spark.key_tasks import (
-    ANYWHERE,
-    CANDIDATES,
-    FOUND,
-    LOG_KEYS,
-    RANGES,
-    Ranges,
-    Slices,
-    base_candidates,
-    key_ranges,
-    log_keys,
-    verified,
-)
+from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
-from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles
+from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
 from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.engines import base_key_range, held_keys, log_record_keys
 from hudi_bridge.errors import QueryError
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import PathLike, path_text
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import PathLike, path_text
+
+# Below this character, both orders are the same.
+_FIRST_THAT_DIFFERS = "\ue000"
+_UTF8, _UTF16 = "utf-8", "utf-16-be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRange:
+    """The least and greatest key of a file, both inclusive; ``place`` is the index of the file."""
+
+    least: str
+    greatest: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    least: bytes
+    greatest: bytes
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """The ranges that contain ``middle``; those wholly below or above it are in the subtrees.
+
+    ``starts`` and ``ends`` are ascending; ``places_by_start`` and ``places_by_end`` are parallel to them.
+    """
+
+    middle: bytes
+    starts: tuple[bytes, ...]
+    places_by_start: tuple[int, ...]
+    ends: tuple[bytes, ...]
+    places_by_end: tuple[int, ...]
+    below: "_Node | None"
+    above: "_Node | None"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRangeTree:
+    """Finds the ranges that include a key."""
+
+    _trees: tuple[tuple[str, _Node | None], ...]
+
+    @classmethod
+    def of(cls, ranges: Sequence[KeyRange]) -> Self:
+        """Builds the tree."""
+        orders_differ = any(max(one.least + one.greatest, default="") >= _FIRST_THAT_DIFFERS for one in ranges)
+        orders = (_UTF8, _UTF16) if orders_differ else (_UTF8,)
+        return cls(tuple((order, _build([_interval(one, order) for one in ranges])) for order in orders))
+
+    def places(self, key: str) -> list[int]:
+        """The places of the ranges that include a key, ascending."""
+        found = {place for order, root in self._trees for place in _stab(root, _encoded(key, order))}
+        return sorted(found)
+
+
+def _encoded(text: str, order: str) -> bytes:
+    return text.encode(order, "surrogatepass")
+
+
+def _interval(one: KeyRange, order: str) -> _Interval:
+    return _Interval(_encoded(one.least, order), _encoded(one.greatest, order), one.place)
+
+
+def _build(intervals: Sequence[_Interval]) -> _Node | None:
+    # An interval that ends before it begins holds no key in this order.
+    intervals = [one for one in intervals if one.least <= one.greatest]
+    if not intervals:
+        return None
+    ends = sorted(end for one in intervals for end in (one.least, one.greatest))
+    middle = ends[len(ends) // 2]
+    here = [one for one in intervals if one.least <= middle <= one.greatest]
+    by_start = sorted(here, key=lambda one: one.least)
+    by_end = sorted(here, key=lambda one: one.greatest)
+    return _Node(
+        middle,
+        tuple(one.least for one in by_start),
+        tuple(one.place for one in by_start),
+        tuple(one.greatest for one in by_end),
+        tuple(one.place for one in by_end),
+        _build([one for one in intervals if one.greatest < middle]),
+        _build([one for one in intervals if one.least > middle]),
+    )
+
+
+def _stab(node: _Node | None, key: bytes) -> Iterator[int]:
+    while node is not None:
+        if key < node.middle:
+            yield from node.places_by_start[: bisect_right(node.starts, key)]
+            node = node.below
+        else:
+            yield from node.places_by_end[bisect_left(node.ends, key) :]
+            node = node.above if key > node.middle else None
+
+
+ANYWHERE = ""
+"""Stands for all partitions, where keys are given without partition paths."""
+
+RANGES = "place int, least string, greatest string"
+CANDIDATES = "record_key string, place int"
+LOG_KEYS = "found_key string, partition_path string, place int"
+FOUND = "found_key string, partition_path string, file_id string, instant string"
+
+_KEYS_PER_BATCH = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """The file slices of a plan, each pickled without their common context."""
+
+    context: ReadContext
+    pickled: tuple[bytes, ...]
+
+    def split(self, place: int) -> RealtimeFileSplit:
+        """The file slice at a place."""
+        found = load_split(self.pickled[place], (self.context,))
+        assert isinstance(found, RealtimeFileSplit)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranges:
+    """The key ranges of base files by partition path; ``unknown`` are the slices whose base file stores no range."""
+
+    trees: Mapping[str, KeyRangeTree]
+    unknown: Mapping[str, tuple[int, ...]]
+
+    def places(self, record_key: str, partition_path: str) -> Iterator[int]:
+        """The places of the slices whose base file may hold a key."""
+        yield from self.unknown.get(partition_path, ())
+        if partition_path in self.trees:
+            yield from self.trees[partition_path].places(record_key)
+
+
+def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """The key range of each base file; null for a base file that stores none."""
+    storage = slices.context.open_storage()
+    with noting_error_details():
+        for place in places:
+            split = slices.split(place)
+            least, greatest = base_key_range(storage, split) or (None, None)
+            yield _batch(place=pa.array([place], pa.int32()), least=_texts([least]), greatest=_texts([greatest]))
+
+
+def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """The keys of the records that the logs of each slice insert or update."""
+    storage = slices.context.open_storage()
+    with noting_error_details():
+        for place in places:
+            split = slices.split(place)
+            for keys in log_record_keys(storage, split, at_once=os.cpu_count() or 1):
+                yield _batch(
+                    found_key=keys,
+                    partition_path=pa.repeat(split.partition_path, len(keys)),
+                    place=pa.repeat(pa.scalar(place, pa.int32()), len(keys)),
+                )
+
+
+def base_candidates(ranges: Ranges, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The slices whose base file may hold each key; an optional second column holds the partition path of the key."""
+    for batch in batches:
+        keys = batch.column(0).to_pylist()
+        partitions = batch.column(1).to_pylist() if batch.num_columns > 1 else [ANYWHERE] * len(keys)
+        found_keys, found_places = [], []
+        for key, partition_path in zip(keys, partitions, strict=True):
+            if key is not None and partition_path is not None:
+                places = list(ranges.places(key, partition_path))
+                found_keys += [key] * len(places)
+                found_places += places
+        yield _batch(record_key=_texts(found_keys), place=pa.array(found_places, pa.int32()))
+
+
+def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The candidates whose slice holds the record; the input must be sorted by place."""
+    storage = slices.context.open_storage()
+    pairs: Iterator[tuple[Any, Any]] = (
+        pair for batch in batches for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+    )
+    with noting_error_details():
+        for place, group in groupby(pairs, key=itemgetter(1)):
+            split = slices.split(place)
+            held = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
+            keys = pa.concat_arrays(list(held) or [_texts([])])
+            yield _batch(
+                found_key=keys,
+                partition_path=pa.repeat(split.partition_path, len(keys)),
+                file_id=pa.repeat(split.file_id, len(keys)),
+                instant=pa.repeat(split.base_instant_time, len(keys)),
+            )
+
+
+def _texts(values: Sequence[str | None]) -> "pa.Array[pa.StringScalar]":
+    return pa.array(values, pa.string())
+
+
+def _batch(**columns: "pa.Array[pa.Scalar]") -> pa.RecordBatch:  # type: ignore[type-arg]
+    return pa.record_batch(list(columns.values()), names=list(columns))
+
 
 _SLICES_PER_TASK = 64
 _MOST_KEYS_BY_INDEX = 100_000

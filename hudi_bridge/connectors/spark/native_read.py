@@ -3,32 +3,120 @@ rows that come instead.
 
 One Spark job merges the logs of all slices; of base files with logs it reads keys and ordering values. Its result is
 kept for all actions. Slices that Spark would misread are read as by ``spark.read.format("hudi_bridge")``.
+
+Which base files of a query Spark may read, as far as that is known before they are opened.
+
+Which file slices of a DataFrame Spark reads itself, and why it does not read the others.
 """
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import reduce
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-from hudi_bridge.connectors.spark.deleted_bits import MOST_FILES, without_bits
-from hudi_bridge.connectors.spark.delta_columns import BLOCKS_SCHEMA, without_deleted
-from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
-from hudi_bridge.connectors.spark.native_choice import folder_if_native, reasons_by_place
-from hudi_bridge.connectors.spark.native_files import NativeFiles, remember
-from hudi_bridge.connectors.spark.native_location import NotNativeError, SparkFolder
-from hudi_bridge.connectors.spark.native_scan import BaseFileScans, with_values_of
-from hudi_bridge.connectors.spark.plan import Listing, pack
-from hudi_bridge.connectors.spark.routes import SliceRoutes
-from hudi_bridge.connectors.spark.slice_deltas import BLOCKS, ROWS, DeltaJob, DeltaTask, MergedSlice
+from hudi_bridge.connectors.spark.native_columns import why_none_is_native
+from hudi_bridge.connectors.spark.native_files import NativeFiles, cause_of, remember
+from hudi_bridge.connectors.spark.native_scan import BaseFileScans, NotNativeError, SparkFolder, with_values_of
+from hudi_bridge.connectors.spark.plan import ListedSplit, Listing, pack
+from hudi_bridge.connectors.spark.slice_deltas import (
+    BLOCKS,
+    BLOCKS_SCHEMA,
+    MOST_FILES,
+    PREFIX,
+    ROWS,
+    DeltaJob,
+    DeltaTask,
+    MergedSlice,
+    without_bits,
+    without_deleted,
+)
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.errors import QueryError
+
+_SOURCES_OF_FIRST_VERSION = "spark.sql.sources.useV1SourceList"
+
+
+def folder_if_native(spark: SparkSession, listing: Listing) -> SparkFolder:
+    """The folder of the table for Spark.
+
+    Raises:
+        NotNativeError: Spark can read no file of the query.
+    """
+    files, most = sum(split.base_path is not None for split in listing.splits), listing.options.native_files
+    if files > most:
+        raise NotNativeError(f"the query has more than {most} base files (maxNativeFiles)")
+    if (reason := why_none_is_native(listing.reading.schema)) is not None:
+        raise NotNativeError(reason)
+    if any(name.lower().startswith(PREFIX) for name in listing.reading.schema.names):
+        raise NotNativeError(f"names of columns begin with {PREFIX}")
+    if listing.options.storage_options:
+        # They may say where a bucket is, not only who may read it.
+        raise NotNativeError("Spark's own reader does not know the storage options")
+    if "parquet" not in str(spark.conf.get(_SOURCES_OF_FIRST_VERSION)).lower().split(","):
+        raise NotNativeError(f"{_SOURCES_OF_FIRST_VERSION} leaves out parquet")
+    return SparkFolder.of(spark, listing.options.path)
+
+
+def reasons_by_place(folder: SparkFolder, listing: Listing) -> Mapping[int, str]:
+    """The slices whose base files Spark cannot be told of, by their places, with the reasons."""
+    times = Counter(_name(split) for split in listing.splits if split.base_path is not None)
+    reasons = {}
+    for place, split in enumerate(listing.splits):
+        if split.base_path is None:
+            continue
+        reason = folder.why_not(split.base_path)
+        if reason is None and times[_name(split)] > 1:
+            reason = "another base file has the same name"
+        if reason is not None:
+            reasons[place] = reason
+    return reasons
+
+
+def _name(split: ListedSplit) -> str:
+    return (split.base_path or "").rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRoutes:
+    """How the file slices of a DataFrame are read.
+
+    ``native`` is the number of those whose base file Spark reads itself, or that have none. All rows of the others pass
+    through this package's reader: ``others`` has their number by reason.
+    """
+
+    native: int
+    others: Mapping[str, int]
+
+
+_ROUTES: "WeakKeyDictionary[DataFrame, SliceRoutes]" = WeakKeyDictionary()
+
+
+def note_routes(frame: DataFrame, routes: SliceRoutes) -> DataFrame:
+    """The DataFrame, of which ``slice_routes`` knows from now on."""
+    _ROUTES[frame] = routes
+    return frame
+
+
+def slice_routes(frame: DataFrame) -> SliceRoutes:
+    """How the file slices of a DataFrame that ``read`` has returned are read.
+
+    Raises:
+        QueryError: ``read`` has not returned this DataFrame, or it is not a snapshot.
+    """
+    try:
+        return _ROUTES[frame]
+    except KeyError:
+        raise QueryError("frame", "another DataFrame", "what read() has returned for a snapshot") from None
+
 
 _LOG = logging.getLogger(__name__)
 

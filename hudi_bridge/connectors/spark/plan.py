@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.changes.split import change_schema
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.spark.filters import Condition, expression_of
+from hudi_bridge.connectors.spark.conditions import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import Joined, RecordPayload, Split, joined_by_and

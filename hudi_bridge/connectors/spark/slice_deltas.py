@@ -1,23 +1,155 @@
-"""Merges the logs of file slices on an executor, and decides which base files Spark may read."""
+"""Merges the logs of file slices on an executor, and decides which base files Spark may read.
+
+The base rows of few files that logs delete: an array of bits for each file, in which Spark finds a row by position.
+
+An array is a literal of the plan, so that Spark needs no job for it, nor a plan of its own, as for a subquery; the JVM
+shows its hash, not its values. A join with the blocks of ``delta_columns`` needs a job to broadcast them, and hashes
+the name of the file for each row.
+
+Source: ``LocalRelation``, ``UnsafeRow`` and ``Literal`` of Spark.
+
+The columns of rows that tell what logs delete from base files.
+
+``FILE`` is the name of a base file, ``BLOCK`` the number of a block of ``BLOCK_ROWS`` of its rows, and in ``BITS`` bit
+``n % 64`` of word ``n // 64`` is set if row ``n`` of the block is deleted or replaced.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import reduce
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import bit_get, col, expr, get, lit, when
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from hudi_bridge.connectors.spark.deleted_bits import deleted_bits
-from hudi_bridge.connectors.spark.delta_columns import BLOCK_ROWS, Positions, blocks_in, deleted_blocks
-from hudi_bridge.connectors.spark.errors import noting_error_details
-from hudi_bridge.connectors.spark.kept_rows import TOLD, Reports, Sent
+from hudi_bridge.connectors.spark.kept_rows import TOLD, Reports, Sent, java_class
 from hudi_bridge.connectors.spark.native_columns import why_not_native
+from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
 from hudi_bridge.engines import SliceDelta, slice_delta_in
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
+
+PREFIX = "_hudi_bridge_"
+FILE = f"{PREFIX}file"
+BLOCK = f"{PREFIX}block"
+BITS = f"{PREFIX}bits"
+
+_BASE_FILE = f"{PREFIX}base_file"
+_POSITION = f"{PREFIX}position"
+_BASE_HASH = f"{PREFIX}base_hash"
+_HASH = f"{PREFIX}hash"
+BLOCK_ROWS = 2048
+_WORD_BITS = 64
+_WORDS = BLOCK_ROWS // _WORD_BITS
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+"""Positions of rows in a base file, from 0."""
+
+_TYPES = {
+    FILE: (pa.string(), StringType()),
+    BLOCK: (pa.int64(), LongType()),
+    BITS: (pa.list_(pa.field("element", pa.int64())), ArrayType(LongType())),
+}
+
+BLOCKS_SCHEMA = StructType([StructField(name, kind) for name, (_, kind) in _TYPES.items()])
+BLOCKS_LAYOUT = pa.schema([pa.field(name, kind) for name, (kind, _) in _TYPES.items()])
+"""The Arrow types of the same columns, as Spark takes them."""
+
+
+def blocks_in(rows: int) -> int:
+    """The number of blocks of a file of so many rows."""
+    return -(-rows // BLOCK_ROWS)
+
+
+def deleted_blocks(file: str, positions: Positions) -> pa.RecordBatch:
+    """The blocks of positions in a base file, in ``BLOCKS_LAYOUT``."""
+    blocks, places = np.unique(positions // BLOCK_ROWS, return_inverse=True)
+    is_set = np.zeros((len(blocks), BLOCK_ROWS), dtype=np.bool_)
+    is_set[places, positions % BLOCK_ROWS] = True
+    words: Any = pa.array(np.packbits(is_set, axis=1, bitorder="little").reshape(-1).view("<i8"), pa.int64())
+    ends: Any = pa.array(np.arange(0, len(words) + 1, _WORDS), pa.int32())
+    bits = pa.ListArray.from_arrays(ends, words).cast(BLOCKS_LAYOUT.field(BITS).type)
+    names: Any = pa.repeat(file, len(blocks))
+    return pa.RecordBatch.from_arrays([names, pa.array(blocks, pa.int64()), bits], schema=BLOCKS_LAYOUT)
+
+
+def _columns_of_place() -> list[Column]:
+    """What a scan of base files tells of the place of each row."""
+    block = _block_of("_metadata.row_index")
+    return [
+        col("_metadata.file_name").alias(_BASE_FILE),
+        col("_metadata.row_index").alias(_POSITION),
+        expr(f"xxhash64(_metadata.file_name, {block})").alias(_BASE_HASH),
+    ]
+
+
+def without_deleted(scan: DataFrame, blocks: DataFrame) -> DataFrame:
+    """The rows of a ``base_file_scan``, without those whose bit in ``blocks`` is set."""
+    # Spark finds a number much sooner than a name; the name is compared with what has been found.
+    hashed = blocks.select("*", expr(f"xxhash64({FILE}, {BLOCK})").alias(_HASH))
+    same = f"{_BASE_FILE} = {FILE} AND {_block_of(_POSITION)} = {BLOCK}"
+    word, bit = (
+        f"cast(shiftright({_POSITION} & {BLOCK_ROWS - 1}, 6) as int)",
+        f"cast({_POSITION} & {_WORD_BITS - 1} as int)",
+    )
+    is_set = f"(shiftright({BITS}[{word}], {bit}) & 1L) = 1L"
+    # Within a function, the names are no keys of the join.
+    placed = scan.select("*", *_columns_of_place())
+    left = placed.join(hashed, expr(f"{_BASE_HASH} = {_HASH} AND if({same}, {is_set}, false)"), "left_anti")
+    return left.drop(_BASE_FILE, _POSITION, _BASE_HASH)
+
+
+def _block_of(position: str) -> str:
+    return f"shiftright({position}, {BLOCK_ROWS.bit_length() - 1})"
+
+
+MOST_FILES = 8
+"""For each row, Spark compares the name of its file with those of the files one after the other."""
+
+
+def deleted_bits(file: str, positions: Positions, rows: int) -> pa.RecordBatch:
+    """All of a file that has so many rows as one block, in ``BLOCKS_LAYOUT``."""
+    words = -(-rows // _WORD_BITS)
+    is_set = np.zeros(words * _WORD_BITS, dtype=np.bool_)
+    is_set[positions] = True
+    array: Any = pa.array(np.packbits(is_set, bitorder="little").view("<i8"), pa.int64())
+    bits = pa.ListArray.from_arrays(pa.array([0, words], pa.int32()), array).cast(BLOCKS_LAYOUT.field(BITS).type)
+    return pa.RecordBatch.from_arrays([pa.array([file]), pa.array([0], pa.int64()), bits], schema=BLOCKS_LAYOUT)
+
+
+def without_bits(spark: SparkSession, scan: DataFrame, files: Sequence[str], told: Any) -> DataFrame:  # noqa: ANN401
+    """The rows of a ``base_file_scan`` of files, without those whose bit is set in their ``deleted_bits``.
+
+    These are among ``told``, the rows of ``BLOCKS_SCHEMA`` as the JVM has them (``KeptBatches.told_rows``).
+    """
+    bits = _literals(spark, files, told)
+    of_file = bits[files[0]]
+    if len(files) > 1:
+        name, first, *others = col("_metadata.file_name"), *files
+        of_file = reduce(lambda cases, file: cases.when(name == file, bits[file]), others, when(name == first, of_file))
+    word = get(of_file, expr("cast(shiftright(_metadata.row_index, 6) AS int)"))
+    return scan.where(bit_get(word, expr(f"cast(_metadata.row_index & {_WORD_BITS - 1} AS int)")) == lit(0))
+
+
+def _literals(spark: SparkSession, files: Sequence[str], told: Any) -> dict[str, Column]:  # noqa: ANN401
+    file_at, bits_at = map(BLOCKS_SCHEMA.fieldNames().index, (FILE, BITS))
+    kind = spark._jsparkSession.parseDataType(BLOCKS_SCHEMA[BITS].dataType.json())  # noqa: SLF001
+    literal = java_class(spark, "org.apache.spark.sql.catalyst.expressions.Literal")
+    found: dict[str, Column] = {}
+    for place in range(told.size()):
+        row = told.apply(place)
+        file = row.getString(file_at)
+        if file in files:
+            found[file] = lit(literal(row.getArray(bits_at), kind))
+    return found
+
 
 DeltaTask: TypeAlias = tuple[tuple[int, bytes], ...]
 """The slices that one Spark task merges: the place of each among all, and the pickled split."""

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.sql_types import published_type
 from hudi_bridge.engines import LogDeletes, StoredLogBlock, iter_log_blocks, ordering_type, record_layout
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _BLOCKS: Mapping[str, pa.DataType] = {
     "publication": pa.string(),

@@ -11,10 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable
-from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
-from hudi_bridge.connectors.trino.sql_types import ArrowType, stored_type
+from hudi_bridge.connectors.trino.compatibility import LogColumns, why_keys_unreadable
+from hudi_bridge.connectors.trino.sql_types import ArrowType, Dialect, identifier, literal, stored_type
 from hudi_bridge.engines import MergeRule, is_number, unset_value
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes

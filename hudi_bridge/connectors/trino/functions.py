@@ -14,10 +14,18 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino import decode_udf, payload_udf, rows_udf
-from hudi_bridge.connectors.trino.payload_columns import touched_columns
-from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
-from hudi_bridge.connectors.trino.sql_text import ObjectNames, body, identifier, python_literal
-from hudi_bridge.connectors.trino.sql_types import decoded_type, passed_type, shown_type, to_passed, types_within
+from hudi_bridge.connectors.trino.payload_columns import INSTANCE, payload_text, touched_columns, without_imports
+from hudi_bridge.connectors.trino.sql_types import (
+    ObjectNames,
+    body,
+    decoded_type,
+    identifier,
+    passed_type,
+    python_literal,
+    shown_type,
+    to_passed,
+    types_within,
+)
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.split import ReadContext

@@ -19,9 +19,9 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.connectors.trino.compatibility import LogColumns
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import ReadContext, context_from_json, context_to_json

@@ -17,11 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.orphan_files import remove_orphan_files
-from hudi_bridge.connectors.publishing.scratch import UNFINISHED, Scratch
+from hudi_bridge.connectors.scratch import UNFINISHED, Locations, Scratch, remove_orphan_files
 from hudi_bridge.connectors.trino.blocks import Blocks
-from hudi_bridge.connectors.trino.log_columns import LogColumns
+from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.publication import (
     BLOCKS,
     CURRENT,
@@ -34,12 +32,12 @@ from hudi_bridge.connectors.trino.publication import (
     write_slices,
 )
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content, unmerged_content
-from hudi_bridge.connectors.trino.sql_text import Engine
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.connectors.trino.unmerged_view import check_mergeable
 from hudi_bridge.engines import context_identity, single_key_field, slice_identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import PathLike, Storage
+from hudi_bridge.storage.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
 

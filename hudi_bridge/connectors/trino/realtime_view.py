@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.connectors.trino.batches import batch
+from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import (
     MERGE,
@@ -28,10 +28,17 @@ from hudi_bridge.connectors.trino.functions import (
     passed_schema,
     passed_value,
 )
-from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication, PublishedSlice, path_columns
-from hudi_bridge.connectors.trino.sql_text import Dialect, ObjectNames, identifier, literal
-from hudi_bridge.connectors.trino.sql_types import from_returned, shown, stored_type
+from hudi_bridge.connectors.trino.slice_content import batch
+from hudi_bridge.connectors.trino.sql_types import (
+    Dialect,
+    ObjectNames,
+    from_returned,
+    identifier,
+    literal,
+    shown,
+    stored_type,
+)
 from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, ordering_path
 
 BASE = "base"

@@ -1,7 +1,7 @@
 """Avro records of a log block -> rows, with the standard library alone.
 
 The source text of this module runs in Trino's Python. A chunk is as for ``decode_udf``. A layout says as JSON how the
-records of a writer are stored, and which fields are wanted: ``hudi_bridge.engines.record_layout`` makes it. For each
+records of a writer are stored, and which fields are wanted: ``hudi_bridge.engines.log_blocks`` makes it. For each
 layout, the text of a function is made and compiled once. Each step of Python takes about a microsecond there, and a
 call more: so lengths and numbers of one byte are looked up, and a field that mostly has the value of the record before
 is compared with its bytes.

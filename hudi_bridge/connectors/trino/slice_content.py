@@ -3,8 +3,14 @@
 They are the surviving log version of each record key, with the columns that a merge needs. The log versions are merged
 by the code that reads snapshots; of the base file, only the record keys and their field are read. If SQL cannot read
 the base file or merge the slice, the merged rows of the whole slice are published instead.
+
+How many contested rows one call of a Trino function gets.
+
+A call costs time, and the memory of Trino's Python is small: a call with texts of 2 MiB fails. So small rows go in
+batches, and large ones by themselves. A row belongs to a batch by a hash of its key, so that no row has to be counted.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,15 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.connectors.trino.compatibility import why_keys_unreadable, why_unreadable
+from hudi_bridge.connectors.trino.compatibility import LogColumns, why_keys_unreadable, why_unreadable
 from hudi_bridge.connectors.trino.functions import why_not_passed
-from hudi_bridge.connectors.trino.log_columns import LogColumns
-from hudi_bridge.connectors.trino.sql_text import Engine
-from hudi_bridge.dispatch import open_reader_in
+from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, in_path_and_file, slice_delta_in
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _MOST_ROW_BYTES = 300_000
 """The limit of a row for a Python function, which gets two rows and has a small memory."""
@@ -216,3 +221,34 @@ def _widest_row(rows: pa.RecordBatch) -> int:
             lengths: Any = pc.binary_length(column)  # type: ignore[call-overload]  # the stubs lack strings
             sizes += np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     return int(sizes.max(initial=0))
+
+
+_MOST_VALUES = 8_000
+"""The most values of a batch, on average."""
+_CLASSES = ((1_000, 100), (10_000, 10))
+"""The longest texts of a base row and its log record together, and the rows of a batch of such rows, on average."""
+
+
+def batch(schema: pa.Schema, passed: pa.Schema, contested: int) -> str:
+    """The SQL expression for the batch of a base row ``b`` and its log record ``l``; ``contested`` counts all rows.
+
+    ``passed`` are the columns that a call gets. The sizes of nested values are not known to SQL: rows with such columns
+    make a batch each.
+    """
+    alone = "CAST(b.place AS varchar) || '/' || CAST(b.record_key AS varchar)"
+    if any(pa.types.is_nested(field.type) for field in passed):
+        return alone
+    texts = [
+        f"COALESCE(length({alias}.c{schema.get_field_index(field.name)}), 0)"
+        for field in passed
+        if pa.types.is_string(field.type) or pa.types.is_binary(field.type) or pa.types.is_fixed_size_binary(field.type)
+        for alias in ("b", "l")
+    ]
+    size = " + ".join(texts) or "0"
+    most_rows = max(1, _MOST_VALUES // (2 * max(1, len(passed))))
+    cases = (
+        f"WHEN {size} <= {longest} THEN"
+        f" '{number}:' || CAST(mod(crc32(to_utf8({alone})), {math.ceil(contested / min(rows, most_rows))}) AS varchar)"
+        for number, (longest, rows) in enumerate(_CLASSES)
+    )
+    return f"CASE {' '.join(cases)} ELSE {alone} END"

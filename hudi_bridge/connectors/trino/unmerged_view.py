@@ -16,8 +16,15 @@ from hudi_bridge.connectors.trino.conditions import compares_not_lower, key_of, 
 from hudi_bridge.connectors.trino.functions import ROWS
 from hudi_bridge.connectors.trino.publication import BLOCKS, path_columns
 from hudi_bridge.connectors.trino.realtime_view import BASE, RealtimeView, named
-from hudi_bridge.connectors.trino.sql_text import Dialect, identifier, literal
-from hudi_bridge.connectors.trino.sql_types import ArrowType, decoded_type, from_decoded, stored_type
+from hudi_bridge.connectors.trino.sql_types import (
+    ArrowType,
+    Dialect,
+    decoded_type,
+    from_decoded,
+    identifier,
+    literal,
+    stored_type,
+)
 from hudi_bridge.engines import (
     IS_DELETED_COLUMN,
     OPERATION_COLUMN,

@@ -3,16 +3,16 @@
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.blocks import blocks_schema
+from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.functions import (
     create_decode_function,
     create_payload_function,
     create_rows_function,
 )
-from hudi_bridge.connectors.trino.log_columns import LogColumns
 from hudi_bridge.connectors.trino.publication import BLOCKS, LOG, SLICES, Publication, PublishedSlice, slices_schema
 from hudi_bridge.connectors.trino.realtime_view import BASE, PARTITION_PATH, RealtimeView
-from hudi_bridge.connectors.trino.sql_text import (
+from hudi_bridge.connectors.trino.sql_types import (
     Dialect,
     Engine,
     ObjectNames,
@@ -21,8 +21,8 @@ from hudi_bridge.connectors.trino.sql_text import (
     identifier,
     literal,
     options,
+    stored_type,
 )
-from hudi_bridge.connectors.trino.sql_types import stored_type
 from hudi_bridge.connectors.trino.unmerged_view import UnmergedView
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
-from hudi_bridge.readers.filter_ranges import Range
+from hudi_bridge.readers.base_formats.encrypted_parquet import open_parquet
+from hudi_bridge.readers.column_ranges import Range
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 
 class BootstrappedBaseFile(OpenBaseFile):
@@ -49,9 +49,9 @@ class BootstrappedBaseFile(OpenBaseFile):
         if folder is None or source_path is None:
             raise CorruptTableError(path, None, "a split without the folder of its source", "a split of a planner")
         of_source = replace(split, base_size_bytes=split.source_size_bytes)
-        meta = ParquetBaseFile.open(storage, split, path, use_threads=use_threads)
+        meta = open_parquet(storage, split, path, use_threads=use_threads)
         try:
-            source = ParquetBaseFile.open(
+            source = open_parquet(
                 storage.beside(folder), of_source, source_path, use_threads=use_threads, dictionaries=()
             )
         except BaseException:

@@ -12,12 +12,12 @@ from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.hfile import HFile, read_hfile
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.base_formats.stored import data_file_gone
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _SCHEMA = "schema"
 _BLANKED = "key"

@@ -2,27 +2,45 @@
 
 The metadata of the schema are the facts that Hudi's writer adds.
 
-Source: ``HoodieSparkLanceWriter`` of Hudi.
+The bytes of BLOBs lie outside of the pages of their column. By default they are not read, as in Hudi: rows have
+references to them. ``pylance`` says only for datasets where they are, so the file becomes one, whose manifest is in
+memory.
+
+Source: ``HoodieSparkLanceWriter`` and ``BlobDescriptorTransform`` of Hudi.
 """
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
+from hudi_bridge.merge.arrays import as_booleans
 from hudi_bridge.options import BLOB_MODE_KEY
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.missing_files import data_file_gone
+from hudi_bridge.readers.base_formats.stored import data_file_gone
+from hudi_bridge.readers.blobs import BLOB_TYPE
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
-_IS_BLOB = ((b"hudi_type", b"BLOB"), (b"lance-encoding:blob", b"true"))
+_IS_ENCODED = (b"lance-encoding:blob", b"true")
+_IS_BLOB = ((b"hudi_type", b"BLOB"), _IS_ENCODED)
 """Facts about a field whose bytes are outside of the pages of its column."""
+_BLOB_FIELDS = ("type", "data", "reference")
+_INLINE = "INLINE"
+_OUT_OF_LINE = "OUT_OF_LINE"
+_FORMAT_OF_HUDI = (0, 3)
+"""The version in files of Lance's format 2.0, which Hudi 1.2 writes: each field has a column of the file."""
+_UNESCAPED_NAME = re.compile(r"[\w.=-]+", re.ASCII)
+"""Names of files that Lance does not escape in a dataset."""
 _LANCE_ERRORS = (ValueError, OSError, pa.ArrowException)
 
 
@@ -31,10 +49,13 @@ class LanceBaseFile(OpenBaseFile):
 
     stored_as = StoredAs.LANCE
 
-    def __init__(self, split: RealtimeFileSplit, path: str, file: str, schema: pa.Schema, rows: int) -> None:
-        """The base file at the local path ``file``."""
-        super().__init__(split, path, schema, [rows])
+    def __init__(self, split: RealtimeFileSplit, path: str, file: str, location: str, metadata: Any) -> None:  # noqa: ANN401 - a class of a package without types
+        """The base file at the local path ``file``; ``location`` is the URI of the table's file."""
+        super().__init__(split, path, metadata.schema, [metadata.num_rows])
         self._file = file
+        self._location = location
+        self._format = (metadata.major_version, metadata.minor_version)
+        self._column_count = len(metadata.columns)
         self._copy = ExitStack()
 
     @classmethod
@@ -50,11 +71,11 @@ class LanceBaseFile(OpenBaseFile):
                 file = _local_file(storage, path, copy)
             except FileNotFoundError as error:
                 raise data_file_gone(storage, split, path) from error
-            try:
+            with _decoding(path):
                 metadata = reader(file).metadata()
-            except _LANCE_ERRORS as error:
-                raise _corrupt(path, error) from error
-            base = cls(split, path, file, metadata.schema, metadata.num_rows)
+            location = storage.location(path)
+            uri = f"file://{location}" if storage.is_local and "://" not in location else location
+            base = cls(split, path, file, uri, metadata)
             base._copy = copy.pop_all()
         return base
 
@@ -66,13 +87,12 @@ class LanceBaseFile(OpenBaseFile):
         """Some of the query's columns of the file; ``are_held`` if all rows that pass are held in the end.
 
         Raises:
-            UnsupportedTableError: a BLOB is to be a reference into the file, as it is by default in Hudi. The package
-                does not say where its bytes are.
+            UnsupportedTableError: references to the bytes of BLOBs are asked for, and the file is none of Hudi 1.2's.
         """
         view = super().view(columns, are_held=are_held)
-        for name in () if self._split.context.blob_content else view.file_columns:
-            if _has_blobs(self.arrow_schema.field(name)):
-                found = f"the column {name} of {self.path}, in Hudi by default a reference into the file"
+        for name in self._reference_columns(view.file_columns):
+            if self._format != _FORMAT_OF_HUDI or not _is_blob(self.arrow_schema.field(name)):
+                found = f"the column {name} of {self.path}, stored otherwise than Hudi 1.2 does"
                 supported = f"the bytes, with the option {BLOB_MODE_KEY}=CONTENT"
                 raise UnsupportedTableError("BLOB in a Lance file", found, supported)
         return view
@@ -88,13 +108,73 @@ class LanceBaseFile(OpenBaseFile):
         names = list(columns)
         if not self.rows_of(row_group):
             return
+        references = self._reference_columns(names)
         # Without a column, there would be no rows.
         read = names or self.arrow_schema.names[:1]
-        try:
-            for batch in _reader()(self._file, columns=read).read_all(batch_size=rows_per_batch).to_batches():
-                yield batch.select(names)
-        except _LANCE_ERRORS as error:
-            raise _corrupt(self.path, error) from error
+        with _decoding(self.path):
+            if references:
+                batches = self._with_positions(read, rows_per_batch)
+            else:
+                batches = _reader()(self._file, columns=read).read_all(batch_size=rows_per_batch).to_batches()
+        while True:
+            with _decoding(self.path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield self._with_references(batch.select(names), references)
+
+    def _reference_columns(self, columns: Iterable[str]) -> Sequence[str]:
+        """The BLOB columns among some of the file, if the option does not ask for their bytes."""
+        if self._split.context.blob_content:
+            return ()
+        return [name for name in columns if _has_blobs(self.arrow_schema.field(name))]
+
+    def _with_positions(self, columns: Sequence[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """All rows, where the ``data`` of BLOBs are their position and size in the file."""
+        from lance import DatasetBasePath, LanceDataset, LanceOperation  # noqa: PLC0415 - only where there are such files
+        from lance.fragment import DataFile, FragmentMetadata  # noqa: PLC0415
+
+        file = Path(self._file)
+        numbers = list(range(self._column_count))
+        data_file = DataFile(file.name, numbers, numbers, 2, 0, file.stat().st_size, base_id=1)
+        fragment = FragmentMetadata(0, [data_file], self.num_rows)
+        folder = DatasetBasePath(str(file.parent), id=1)
+        overwrite = LanceOperation.Overwrite(self.arrow_schema, [fragment], [folder])
+        dataset = LanceDataset.commit(f"memory://{uuid4().hex}", overwrite)
+        scanner = dataset.scanner(
+            list(columns), batch_size=rows_per_batch, scan_in_order=True, blob_handling="blobs_descriptions"
+        )
+        batches: Iterator[pa.RecordBatch] = scanner.to_batches()
+        return batches
+
+    def _with_references(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """A batch of ``_with_positions``, where BLOBs have no data but references to it."""
+        for name in names:
+            field = self.arrow_schema.field(name)
+            batch = batch.set_column(batch.schema.get_field_index(name), field, self._references(batch[name], field))
+        return batch
+
+    def _references(self, blobs: "pa.Array[Any]", field: "pa.Field[Any]") -> "pa.StructArray":
+        """BLOBs as Hudi gives them. Without a type a BLOB is null; Lance does not store that of structs."""
+        kind, data, reference = (pc.struct_field(blobs, name) for name in _BLOB_FIELDS)
+        is_inline = pa.array(as_booleans(pc.equal(kind, pa.scalar(_INLINE))))
+        for unknown in set(kind.unique().to_pylist()) - {_INLINE, _OUT_OF_LINE, None}:
+            raise CorruptBaseFileError(self.path, None, f"a BLOB of the type {unknown}", f"{_INLINE} or {_OUT_OF_LINE}")
+        into_file = {
+            "external_path": pa.scalar(self._location),
+            "offset": pc.struct_field(data, "position").cast(pa.int64(), safe=False),
+            "length": pc.struct_field(data, "size").cast(pa.int64(), safe=False),
+            "managed": pa.scalar(value=True),
+        }
+        reference_fields = list(field.type.field("reference").type)
+        parts = [
+            pc.if_else(is_inline, into_file[part.name], pc.struct_field(reference, part.name))
+            for part in reference_fields
+        ]
+        is_missing = pc.and_not(reference.is_null(), is_inline)
+        references = pa.StructArray.from_arrays(parts, fields=reference_fields, mask=is_missing)
+        none = pa.nulls(len(blobs), field.type.field("data").type)
+        return pa.StructArray.from_arrays([kind, none, references], fields=list(field.type), mask=blobs.is_null())
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """About the stored size of some top-level columns, as if all were of one size."""
@@ -113,6 +193,14 @@ def _has_blobs(field: "pa.Field[Any]") -> bool:
     return any(_has_blobs(field.type.field(position)) for position in range(field.type.num_fields))
 
 
+def _is_blob(field: "pa.Field[Any]") -> bool:
+    """Whether a column is a BLOB as Hudi stores it: a struct whose data alone are encoded as Lance's blob."""
+    parts = {part.name: part for part in field.type} if pa.types.is_struct(field.type) else {}
+    if tuple(parts) != _BLOB_FIELDS or _IS_ENCODED not in (parts["data"].metadata or {}).items():
+        return False
+    return bool(parts["reference"].type.equals(BLOB_TYPE.field("reference").type))
+
+
 def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
     try:
         from lance.file import LanceFileReader  # noqa: PLC0415 - only where there are such files
@@ -123,7 +211,7 @@ def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
 
 
 def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
-    if storage.is_local:
+    if storage.is_local and _UNESCAPED_NAME.fullmatch(path.rpartition("/")[2]):
         # What is no regular file, or is not there, is said by storage.
         storage.open_input(path).close()
         return storage.resolve(path)
@@ -134,5 +222,13 @@ def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
     return copy.name
 
 
-def _corrupt(path: str, error: Exception) -> CorruptBaseFileError:
-    return CorruptBaseFileError(path, None, first_line(error), "a readable Lance file")
+@contextmanager
+def _decoding(path: str) -> Iterator[None]:
+    """Raises what the package raises as an error of the file."""
+    try:
+        yield
+    except BaseException as error:
+        # A panic of Rust is no Exception, and its class cannot be imported.
+        if not isinstance(error, _LANCE_ERRORS) and type(error).__name__ != "PanicException":
+            raise
+        raise CorruptBaseFileError(path, None, first_line(error), "a readable Lance file") from error

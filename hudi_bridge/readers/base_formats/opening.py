@@ -2,12 +2,12 @@
 
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.bootstrapped import BootstrappedBaseFile
+from hudi_bridge.readers.base_formats.encrypted_parquet import open_parquet
 from hudi_bridge.readers.base_formats.hfile import HFileBaseFile
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile
 from hudi_bridge.readers.base_formats.orc import OrcBaseFile
-from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 
 def open_base_file(
@@ -20,6 +20,7 @@ def open_base_file(
     Raises:
         CorruptBaseFileError: the file is not one of its format.
         DataFileGoneError: the file no longer exists.
+        QueryError: the keys that the table was opened with are not those of the file.
         StorageError: the file cannot be opened, or its footer cannot be read.
         UnsupportedTableError: the format lacks what the file needs.
     """
@@ -32,4 +33,4 @@ def open_base_file(
             return HFileBaseFile.open(storage, split, path)
         case "lance":
             return LanceBaseFile.open(storage, split, path)
-    return ParquetBaseFile.open(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)
+    return open_parquet(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)

@@ -11,13 +11,13 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.imported_later import orc
+from hudi_bridge.imports import orc
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _KIND = "ORC"
 # Of what its decompression finds, Arrow has no kind of error.

@@ -13,10 +13,10 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.footers import check_origin, chunks_of
-from hudi_bridge.readers.legacy_dates import LegacyDates
+from hudi_bridge.readers.base_formats.footers import check_origin, chunks_of
+from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage import Storage
+from hudi_bridge.storage.storage import Storage
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4

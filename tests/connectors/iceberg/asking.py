@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from hudi_bridge.connectors.iceberg.access import Access, Reader
-from hudi_bridge.connectors.iceberg.server import IcebergService, ServiceOptions
-from hudi_bridge.connectors.iceberg.vending import VENDED
-from tests.connectors.iceberg.iceberg_service import running
-from tests.table_writer import TableWriter, at
+from hudi_bridge.service.access import Access, Reader
+from hudi_bridge.service.credentials import VENDED
+from hudi_bridge.service.server import IcebergService, ServiceOptions
+from tests.service.iceberg_service import running
+from tests.support.table_writer import TableWriter, at
 
 ACCESS = Access(tokens={"of-sales": Reader.of("sales", ["sales"]), "of-all": Reader.of("all", ["*"])})
 TABLES = ("sales/orders", "hr/pay")

@@ -17,23 +17,21 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable
 from pyroaring import BitMap64
 
-from hudi_bridge.connectors.iceberg.data_files import DataFile
-from hudi_bridge.connectors.iceberg.deletion_vectors import puffin_file
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, IcebergClient
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient
 from hudi_bridge.connectors.iceberg.row_lineage import RowIds
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, puffin_file
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
+from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, as_pyiceberg_has_it, name_of
-from tests.connectors.iceberg.test_iceberg_snapshots import Client, iceberg_rows, update
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.connectors.iceberg.test_iceberg_snapshots import Client, iceberg_rows, lists, update, update_lists
+from tests.service.iceberg_service import client, rows, running, service_options
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
+__all__ = ["lists"]  # a fixture
 CASES_PER_GROUP = 2
 V3 = FormatVersion.V3
 ROW_ID, POSITION = 2147483540, 2147483645
@@ -185,6 +183,23 @@ def test_a_row_keeps_its_id_and_no_other_gets_it(
     assert all(one.stop == following.start for one, following in pairwise(ranges))
     # The first of the earlier snapshots has base files alone, which have ids.
     assert [not one for one in ranges] == [number == 1 for number in range(len(ranges))]
+
+
+def test_rows_of_a_copy_keep_their_ids_and_the_commit_of_the_base_file(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, format_version=V3)
+    seen = []
+    for commit in (3, 4):
+        update_lists(lists, commit, 0)
+        lists.commit(at(commit))
+        snapshot = json.loads(client.load().metadata)["snapshots"][-1]
+        ids = row_ids(snapshot)
+        entries = [entry for listed in avro(snapshot["manifest-list"])[1] for entry in avro(listed["manifest_path"])[1]]
+        written = {entry["data_file"]["file_path"]: entry["sequence_number"] for entry in entries}
+        seen.append({path: (ids[path], written[path]) for path in ids if path.endswith("-whole.parquet")})
+    assert seen[0] == seen[1]
+    assert [number for _, number in seen[0].values()] == [int(at(1))] * 2
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 3)), unique_by=lambda one: one[0])))

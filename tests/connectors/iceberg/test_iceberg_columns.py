@@ -17,21 +17,18 @@ from pyiceberg.table import StaticTable
 from pyiceberg.types import NestedField, StringType
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.iceberg.columns import columns_of
-from hudi_bridge.connectors.iceberg.compatibility import has_lists_of_two_levels
-from hudi_bridge.connectors.iceberg.data_files import data_file
-from hudi_bridge.connectors.iceberg.name_mapping import complete, names_to_ids
+from hudi_bridge.connectors.iceberg.columns import columns_of, complete, names_to_ids
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.iceberg.slice_files import data_file
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.committed_files import CommittedFiles
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
-from tests.test_golden import QUERIES, answer_of
+from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.publishing import rename_in_footer
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
 
 NESTED = pa.schema(
     [
@@ -257,20 +254,35 @@ def test_times_of_96_bits_are_rewritten(tmp_path: Path) -> None:
     assert rewritten(table, tmp_path / "other")
 
 
-def test_lists_of_two_levels_are_rewritten_for_clients_that_misread_them(tmp_path: Path) -> None:
-    query = QUERIES["b_sql_update_0150", 0]
-    for rewrites_lists in (False, True):
-        published = publish_table(
-            Storage.open(str(query.table)),
-            Scratch.open(str(tmp_path / "scratch")),
-            locations=Locations(),
-            builds=1,
-            rewriting=Rewriting(lists=rewrites_lists),
-        )
-        scan = StaticTable.from_metadata(published.metadata_location).scan()
-        places = [pq.read_metadata(task.file.file_path.removeprefix("file://")) for task in scan.plan_files()]
-        assert any(map(has_lists_of_two_levels, places)) is not rewrites_lists
-        assert differences(answer_of(query), scan.to_arrow()) == []
+GROUPS: dict[str, tuple[dict[bytes, bytes], bool]] = {
+    "as in Iceberg": ({}, False),
+    "other elements": ({b"element": b"array_e"}, False),
+    "other lists": ({b"list": b"bag1"}, True),
+    "other maps": ({b"key_value": b"map_entry"}, True),
+    "other keys": ({b"key": b"kez"}, True),
+    "other values": ({b"value": b"valuf"}, True),
+}
+"""Names of a file's footer, and those that take their place: DuckDB returns nulls for what has not Iceberg's names."""
+
+
+@pytest.mark.parametrize("is_within", [False, True], ids=["at the top", "within"])
+@pytest.mark.parametrize("groups", GROUPS)
+def test_lists_and_maps_are_rewritten_where_their_groups_have_other_names(
+    tmp_path: Path, groups: str, is_within: bool
+) -> None:
+    names, expected = GROUPS[groups]
+    kind: Any = pa.map_(pa.string(), pa.list_(pa.int64()))
+    value: Any = [("k", [1, 2])]
+    if is_within:
+        kind, value = pa.list_(pa.struct([("x", kind)])), [{"x": value}]
+    table = TableWriter(folder=tmp_path / "table", fields=(("id", "string"), ("ts", "long"))).create()
+    path = table.base_file(at(1), [{"id": "a", "ts": 1}])
+    table.commit(at(1))
+    stored = pq.read_table(path).append_column("gone", pa.array([value], kind))
+    pq.write_table(stored, path, store_schema=False)
+    rename_in_footer(path, names)
+    assert pq.read_table(path).num_rows == 1
+    assert rewritten(table, tmp_path / "scratch") == expected
 
 
 POINT = {"type": "record", "name": "p", "fields": [{"name": "x", "type": ["null", "long"], "default": None}]}

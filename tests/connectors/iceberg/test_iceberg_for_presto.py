@@ -14,16 +14,15 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.presto import schema_for_presto
+from hudi_bridge.connectors.iceberg.compatibility import IcebergClient, Rewriting, schema_for_presto
 from hudi_bridge.connectors.iceberg.publish import PublishedTable
-from hudi_bridge.connectors.iceberg.rewriting import IcebergClient, Rewriting
 from hudi_bridge.engines import identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from tests.compare import differences
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
 
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MICROS = 1593606615123456
@@ -188,15 +187,20 @@ def test_columns_of_other_types_stay_as_they_are() -> None:
 
 
 def test_options_are_checked() -> None:
-    assert Rewriting.of(lists=False, above_percent=None, client="presto") == FOR_PRESTO
+    assert Rewriting.of(lists_as_stored=False, above_percent=None, client="presto") == FOR_PRESTO
     with pytest.raises(QueryError, match="--for"):
-        Rewriting.of(lists=False, above_percent=None, client="hive")
+        Rewriting.of(lists_as_stored=False, above_percent=None, client="hive")
     with pytest.raises(QueryError, match="--cut-times"):
-        Rewriting.of(lists=False, above_percent=None, cut_times=True)
+        Rewriting.of(lists_as_stored=False, above_percent=None, cut_times=True)
 
 
 def test_slices_for_one_client_are_not_those_for_another() -> None:
-    others: Mapping[str, Any] = {"lists": True, "above": 0.5, "client": IcebergClient.PRESTO, "cut_times": True}
+    others: Mapping[str, Any] = {
+        "lists_as_stored": True,
+        "above": 0.5,
+        "client": IcebergClient.PRESTO,
+        "cut_times": True,
+    }
     assert others.keys() == {field.name for field in fields(Rewriting)}
     settings = [Rewriting(), *(Rewriting(**{name: value}) for name, value in others.items())]
     assert len({identity(one) for one in settings}) == len(settings)
@@ -249,12 +253,20 @@ def test_what_is_known_of_slices_is_known_when_they_are_reused(tmp_path: Path) -
     assert later.notes == first.notes
 
 
-def test_notes_name_what_two_level_lists_are_misread_by(tmp_path: Path) -> None:
+def test_notes_name_what_lists_are_misread_by(tmp_path: Path) -> None:
     table = golden_table("b_sql_update_0150")
-    (note,) = publish(table, tmp_path / "published", Rewriting()).notes
-    assert note.startswith("DuckDB 1.5 and Spark: ")
-    assert note.endswith("(lists of two levels); --rewrite-lists mends this")
-    assert publish(table, tmp_path / "published", Rewriting(lists=True)).notes == ()
+    written = (
+        "2 base files written anew, as DuckDB 1.5 or Spark would misread lists or maps; "
+        "--lists-as-stored leaves those that Trino and PyIceberg read"
+    )
+    assert publish(table, tmp_path / "published", Rewriting()).notes == (written,)
+    # The same where slices are reused, and for Presto.
+    assert publish(table, tmp_path / "published", Rewriting()).notes == (written,)
+    assert publish(table, tmp_path / "presto", FOR_PRESTO).notes == (written,)
+    assert publish(table, tmp_path / "published", Rewriting(lists_as_stored=True)).notes == (
+        "DuckDB 1.5 or Spark: misreads 2 base files (lists of two levels); leaving out --lists-as-stored mends this",
+    )
+    assert publish(table, tmp_path / "presto", Rewriting(lists_as_stored=True, client=IcebergClient.PRESTO)).notes == ()
 
 
 def snapshot_ids(published: PublishedTable) -> list[int]:

@@ -12,11 +12,11 @@ from pyiceberg import expressions
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
-from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, parametrize_keys, query_id
+from hudi_bridge.service.server import IcebergService
+from tests.service.iceberg_service import client, rows, running, service_options
+from tests.support.compare import differences
+from tests.support.golden_cases import GoldenQuery
+from tests.table.test_golden import ANSWERED, QUERIES, WITHOUT_COLUMNS, Key, answer_of, parametrize_keys, query_id
 
 KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered")
 KEYS = [key for key in sorted(ANSWERED - WITHOUT_COLUMNS) if QUERIES[key].kind in KINDS]

@@ -13,10 +13,10 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.connectors.iceberg import table_snapshots
 from hudi_bridge.connectors.iceberg.served_table import Published
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from tests.compare import differences
+from hudi_bridge.connectors.scratch import Scratch
 from tests.connectors.iceberg.test_iceberg_snapshots import SLICES, Client, builders, table, update
-from tests.table_writer import TableWriter, at
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
 
 __all__ = ["builders", "table"]  # fixtures
 

@@ -1,5 +1,6 @@
 """What a load costs, what it builds, and what is left behind: snapshots of tables of the test's own."""
 
+import logging
 import os
 import shutil
 import threading
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,18 +17,18 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.served_table import Published, SnapshotSettings
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
+from hudi_bridge.connectors.iceberg.served_table import Counters, Published, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.errors import CorruptLogFileError, QueryError, UnsupportedTableError
-from hudi_bridge.readers import log_record_scanner
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, QueryError, UnsupportedTableError
+from hudi_bridge.readers import log_scan
 from hudi_bridge.readers.base_formats.parquet import ParquetBaseFile
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.table_writer import TableWriter, at, completion_of, sorted_column
+from hudi_bridge.split_reader import open_reader_in
+from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.publishing import rename_in_footer
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 
 SLICES = 6
 
@@ -88,7 +90,7 @@ def iceberg_rows(published: Published, **scan: Any) -> pa.Table:
 def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The data files that are opened from now on."""
     opened: list[str] = []
-    open_base, read_log = ParquetBaseFile.open, log_record_scanner.read_log_file
+    open_base, read_log = ParquetBaseFile.open, log_scan.read_log_file
 
     def open_recorded(storage: Any, split: Any, path: str, **options: Any) -> Any:
         opened.append(path)
@@ -99,7 +101,7 @@ def opened_data_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return read_log(storage, split, path, size_bytes, **options)
 
     monkeypatch.setattr(ParquetBaseFile, "open", open_recorded)
-    monkeypatch.setattr(log_record_scanner, "read_log_file", read_recorded)
+    monkeypatch.setattr(log_scan, "read_log_file", read_recorded)
     return opened
 
 
@@ -458,10 +460,125 @@ def test_slices_that_have_changed_much_are_rewritten_on_demand(
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
 
+LISTS = (("id", "string"), ("ts", "long"), ("tags", {"type": "array", "items": ["null", "string"]}))
+
+
+def update_lists(table: TableWriter, commit: int, number: int) -> None:
+    """A log in a slice of ``lists``, with an update and a new row."""
+    rows = [{"id": f"{number}-{key}", "ts": commit, "tags": [f"by {commit}"]} for key in ("a", f"new{commit}")]
+    table.log_file(at(commit), [table.data_block(at(commit), rows)], file_id=f"f{number}-0", number=commit)
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> TableWriter:
+    """Two slices with lists that DuckDB misreads; one has a log."""
+    table = TableWriter(folder=tmp_path / "lists", fields=LISTS).create()
+    for number in range(2):
+        rows = [{"id": f"{number}-{key}", "ts": 1, "tags": ["old", None]} for key in "abc"]
+        rename_in_footer(table.base_file(at(1), rows, file_id=f"f{number}-0"), {b"list": b"bags"})
+    table.commit(at(1))
+    update_lists(table, 2, 0)
+    table.commit(at(2))
+    return table
+
+
+def copies(client: Client) -> set[str]:
+    return {name for name in client.names("data") if name.endswith("-whole.parquet")}
+
+
+@pytest.mark.parametrize("version", list(FormatVersion))
+def test_a_base_file_whose_lists_are_misread_is_copied_once(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, version: FormatVersion
+) -> None:
+    """Also by other processes, and when the snapshots with its first logs are gone."""
+    bases = {path.name for path in lists.folder.glob("*.parquet")}
+    settings: dict[str, Any] = {"keep": 1, "keep_seconds": 0, "format_version": version}
+    client = Client(lists, tmp_path / "scratch", builders, **settings)
+    first = client.load()
+    written = copies(client)
+    assert (len(written), client.built) == (2, 2)
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(first)) == []
+    for commit in (3, 4, 5):
+        update_lists(lists, commit, commit % 2)
+        lists.commit(at(commit))
+        if commit == 4:
+            client = Client(lists, tmp_path / "scratch", builders, **settings)
+        published = client.load()
+        assert copies(client) == written
+        tasks = list(StaticTable.from_metadata(published.location).scan().plan_files())
+        files = {task.file.file_path.rpartition("/")[2]: task.delete_files for task in tasks}
+        assert written <= files.keys()
+        assert bases.isdisjoint(files)
+        assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+    # Each slice has logs now: a delete file for the copy, and new rows.
+    assert sum(bool(files[name]) for name in written) == 2
+    assert len(client.names("data")) == 6
+    assert len(client.names("slices")) == 4
+
+
+@pytest.mark.parametrize(("above", "is_merged"), [(None, False), (0.33, True), (0.34, False)])
+def test_no_copy_is_made_for_a_slice_that_is_rewritten_anyway(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, above: float | None, is_merged: bool
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, rewriting=Rewriting(above=above))
+    published = client.load()
+    assert len(copies(client)) == 2
+    assert any("-rows." in name or "-deletes." in name for name in client.names("data")) is not is_merged
+    number = 1 if is_merged else 2
+    assert published.notes[0].startswith(f"{number} base file{'s' * (number > 1)} written anew, ")
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_no_copy_is_made_of_a_base_file_whose_rows_are_all_gone(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    deletes = [lists.delete_block(at(3), [(f"0-{key}", 3) for key in ("a", "b", "c")])]
+    lists.log_file(at(3), deletes, file_id="f0-0", number=3)
+    lists.commit(at(3))
+    client = Client(lists, tmp_path / "scratch", builders)
+    published = client.load()
+    assert len(copies(client)) == 1
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_a_copy_that_lacks_rows_is_never_shown_with_deletes_by_position(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_short(*arguments: Any, **options: Any) -> Any:
+        batches = open_reader_in(*arguments, **options).batches()
+        return SimpleNamespace(batches=lambda: (batch[1:] for batch in batches))
+
+    monkeypatch.setattr("hudi_bridge.connectors.iceberg.slice_builder.open_reader_in", open_short)
+    with pytest.raises(CorruptBaseFileError, match="found 2 rows, expected 3"):
+        Client(lists, tmp_path / "scratch", builders).load()
+
+
+def test_lists_stay_as_stored_for_clients_that_read_them(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor
+) -> None:
+    client = Client(lists, tmp_path / "scratch", builders, rewriting=Rewriting(lists_as_stored=True))
+    published = client.load()
+    assert copies(client) == set()
+    files = {task.file.file_path for task in StaticTable.from_metadata(published.location).scan().plan_files()}
+    assert {f"file://{path}" for path in lists.folder.glob("*.parquet")} < files
+    assert differences(lists.open().snapshot().to_table(), iceberg_rows(published)) == []
+
+
+def test_a_service_logs_how_many_base_files_are_written_anew(
+    lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "hudi_bridge"):
+        Client(lists, tmp_path / "scratch", builders).load()
+    (line,) = [record.getMessage() for record in caplog.records if "written anew" in record.getMessage()]
+    assert "2 base files written anew" in line
+    assert "--lists-as-stored" in line
+    assert repr(str(lists.folder)) in line
+
+
 @pytest.mark.parametrize("percent", [-1, 101, float("nan")])
 def test_a_share_is_one(percent: float) -> None:
     with pytest.raises(QueryError, match="--rewrite-above"):
-        Rewriting.of(lists=False, above_percent=percent)
+        Rewriting.of(lists_as_stored=False, above_percent=percent)
 
 
 class CountingLock:

@@ -11,21 +11,19 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge import RecordPayload
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.counters import Counters
-from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.lakes.merge_settings import MergeSettings, MergingByTable
 from hudi_bridge.connectors.lakes.roots import Roots
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.lakes.tables import MergeSettings, MergingByTable
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import Row
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import client, rows, running, service_options
-from tests.golden_cases import golden_case
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, answer_of
+from hudi_bridge.storage.storage import Storage
+from tests.service.iceberg_service import client, rows, running, service_options
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, answer_of
 
 MERGER = "hoodie.datasource.write.record.merger.impls=org.apache.hudi.HoodieSparkRecordMerger"
 CLASS = "com.acme.Adding"

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, StringType
 
-from hudi_bridge.connectors.iceberg.model_json import model_document, model_json
+from hudi_bridge.connectors.iceberg.columns import model_document, model_json
 
 COLUMNS = 20
 

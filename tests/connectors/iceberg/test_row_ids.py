@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
-from hudi_bridge.connectors.iceberg.row_id_claims import CLAIMS, RowIdClaims
-from hudi_bridge.connectors.iceberg.snapshot import IcebergSnapshot
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion
+from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot
+from hudi_bridge.connectors.iceberg.row_lineage import CLAIMS, RowIdClaims
+from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import StorageError
-from tests.compare import differences
 from tests.connectors.iceberg.test_format_version import row_ids
-from tests.connectors.iceberg.test_iceberg_replicas import replicas
 from tests.connectors.iceberg.test_iceberg_scratch_on_s3 import endpoint, iceberg_rows, names
 from tests.connectors.iceberg.test_iceberg_snapshots import SLICES, Client, builders, table, update
-from tests.table_writer import TableWriter, at
+from tests.service.test_iceberg_replicas import replicas
+from tests.support.compare import differences
+from tests.support.table_writer import TableWriter, at
 
 __all__ = ["builders", "endpoint", "table"]  # fixtures
 COMMITS = 5

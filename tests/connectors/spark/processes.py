@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.jdks import SPARK, SPARK35, jdk_home
+from tests.support.jdks import SPARK, SPARK35, jdk_home
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent

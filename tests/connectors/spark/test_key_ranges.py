@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from hudi_bridge.connectors.spark.key_ranges import KeyRange, KeyRangeTree
+from hudi_bridge.connectors.spark.key_lookup import KeyRange, KeyRangeTree
 
 LETTERS = {"ascii": "abcdz", "every order": "a\ue000\uffff\U00010000\U0010ffff"}
 

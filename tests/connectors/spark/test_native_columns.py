@@ -10,8 +10,8 @@ from hudi_bridge import HudiTable
 from hudi_bridge.connectors.spark.native_columns import why_none_is_native, why_not_native
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.splits.split import RealtimeFileSplit
-from tests.golden_cases import golden_queries
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.golden_cases import golden_queries
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
 REASONS = {
     "its value is only in the path": (

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.spark import read, slice_routes
 from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
-from tests.compare import differences
 from tests.connectors.spark.conditions import ids_by_condition, ids_where_true
-from tests.strength import examples
-from tests.table_writer import Row, TableWriter, at
+from tests.support.compare import differences
+from tests.support.strength import examples
+from tests.support.table_writer import Row, TableWriter, at
 
 INNER = {"type": "record", "name": "inner", "fields": [{"name": "n", "type": ["null", "long"], "default": None}]}
 FIELDS: tuple[tuple[str, Any], ...] = (

@@ -26,10 +26,10 @@ from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.slice_deltas import ROWS, DeltaJob
-from tests.compare import differences
 from tests.connectors.spark.conditions import ids_by_condition
-from tests.golden_cases import golden_table
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
 # Spark's own errors about files reach Python as they are.
 ERRORS = (PySparkException, Py4JJavaError)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compare import differences
 from tests.connectors.spark.processes import PYTHON35, output_of
-from tests.other_golden import OTHERS, OtherQuery, chosen
-from tests.test_golden import ANSWERED, QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.other_golden import OTHERS, OtherQuery, chosen
+from tests.table.test_golden import ANSWERED, QUERIES, answer_of
 
 pytestmark = pytest.mark.jvm
 

@@ -7,7 +7,7 @@ import pytest
 
 from hudi_bridge import HudiTable
 from tests.connectors.spark.processes import output_of
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 pytestmark = pytest.mark.jvm
 

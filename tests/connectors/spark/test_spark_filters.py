@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import datasource as spark_filters
 
+from hudi_bridge.connectors.spark.conditions import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.data_source import FilteringReader
-from hudi_bridge.connectors.spark.filters import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, load_split
 from hudi_bridge.engines import MOST_PARTS
-from tests.golden_cases import golden_table
-from tests.test_partition_filters import MOVED_KEYS, moved
+from tests.support.golden_cases import golden_table
+from tests.table.test_partition_filters import MOVED_KEYS, moved
 
 NAN = float("nan")
 ROWS = pa.table(

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_bridge.connectors.spark import read
-from tests.compare import differences
-from tests.golden_cases import GoldenQuery
-from tests.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
+from tests.support.compare import differences
+from tests.support.golden_cases import GoldenQuery
+from tests.table.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 2
 READ_PER_GROUP = 1

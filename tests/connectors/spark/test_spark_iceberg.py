@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.connectors.iceberg.format_version import FormatVersion
+from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
 from hudi_bridge.connectors.iceberg.publish import publish_table
-from hudi_bridge.connectors.iceberg.rewriting import Rewriting
-from hudi_bridge.connectors.iceberg.server import IcebergService
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
-from hudi_bridge.storage import Storage
-from tests.compare import differences
-from tests.connectors.iceberg.iceberg_service import running, service_options
+from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.service.server import IcebergService
+from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.publishing import publish
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
-from tests.connectors.iceberg.test_scan_planning import SLICES, table_of_many_slices
 from tests.connectors.spark.iceberg_queries import catalog_settings
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
-from tests.golden_cases import GoldenQuery
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES, Key, answer_of, parametrize_keys
+from tests.service.iceberg_service import running, service_options
+from tests.service.test_scan_planning import SLICES, table_of_many_slices
+from tests.support.compare import differences
+from tests.support.golden_cases import GoldenQuery, golden_nested
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 pytestmark = pytest.mark.jvm
 
 CASES_PER_GROUP = 1
+NESTED = {query.case: query for query in golden_nested() if query.kind == "snapshot"}
 NEGATIVE_ZERO = ("p_ext_avro_120", 3)
 """A condition (`= 0.0`) for which Iceberg for Spark passes over base files whose dictionary has -0.0 and not 0.0."""
 
@@ -60,8 +60,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def service(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergService]:
     roots = sorted({lake, *(query.table.parent.parent for query in QUERIES.values())})
-    # Iceberg for Spark cannot read lists as Hudi writes most of them.
-    options = service_options(tmp_path_factory.mktemp("scratch"), roots, rewriting=Rewriting(lists=True))
+    options = service_options(tmp_path_factory.mktemp("scratch"), roots)
     with running(options) as service:
         yield service
 
@@ -86,6 +85,12 @@ def differences_of_rows(engine: SparkIceberg, query: GoldenQuery, catalog: str) 
     """How the rows of a query differ from those of Hudi."""
     table = f"{catalog}.`{query.case}`.`{name_of(query)}`"
     return differences(answer_of(query), engine.rows(f"SELECT * FROM {table} WHERE {query.where_in_spark}"))
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_nested_rows_are_those_of_hudi(engine: SparkIceberg, case: str, tmp_path: Path) -> None:
+    published = publish(NESTED[case].table, tmp_path / "published", Rewriting())
+    assert differences(answer_of(NESTED[case]), engine.rows_of_metadata(published.metadata_location)) == []
 
 
 @pytest.mark.engine("spark+iceberg")
@@ -164,7 +169,7 @@ def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -
     table.commit(at(2))
     queries = [QUERIES[key] for key in IN_VERSION_3]
     roots = sorted({lake, *(query.table.parent.parent for query in queries)})
-    options = service_options(tmp_path, roots, format_version=FormatVersion.V3, rewriting=Rewriting(lists=True))
+    options = service_options(tmp_path, roots, format_version=FormatVersion.V3)
     with running(options) as service:
         for setting, value in catalog_settings("newer", service.url).items():
             engine.rows(f"SET `{setting}`=`{value}`")

@@ -9,8 +9,8 @@ from hudi_bridge import HudiTable, QueryError, open_reader
 from hudi_bridge.connectors.spark import cause_of, locate_keys
 from hudi_bridge.readers.split_columns import record_keys
 from tests.connectors.damage import copy_with_damaged_logs
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 Home = tuple[str | None, str | None, str | None]
 NOWHERE: Home = (None, None, None)

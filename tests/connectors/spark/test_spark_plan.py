@@ -5,7 +5,7 @@ import pytest
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split, pack
-from tests.golden_cases import golden_table
+from tests.support.golden_cases import golden_table
 
 MB = 1 << 20
 

@@ -22,10 +22,10 @@ from hudi_bridge import (
 )
 from hudi_bridge.connectors.spark import cause_of, read
 from hudi_bridge.connectors.spark.data_source import KEEPS_FILTERS_APART
-from tests.compare import differences
 from tests.connectors.damage import copy_with_damaged_logs
-from tests.golden_cases import golden_table
-from tests.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.timeline.timeline_files import clean
 
 STORY = "a_story_v9_120"

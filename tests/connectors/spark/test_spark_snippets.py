@@ -1,4 +1,4 @@
-"""The blocks of the pages that need Spark; see tests/snippets.py."""
+"""The blocks of the pages that need Spark; see tests/support/snippets.py."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.snippets import Session, blocks_of
+from tests.support.snippets import Session, blocks_of
 
 PAGES = blocks_of("tests/connectors/spark/test_spark_snippets.py")
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge import QueryError
 from hudi_bridge.connectors.spark import cause_of
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 Batches = list[list[tuple[str, str]]]
 

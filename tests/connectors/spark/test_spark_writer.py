@@ -16,7 +16,6 @@ from hudi_bridge import DataFileGoneError, HudiReadError, HudiTable, InstantNotR
 from hudi_bridge.connectors.duckdb import Attached, attach
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from hudi_bridge.timeline.instant import Action
-from tests.compare import differences
 from tests.connectors.spark.answers_beside_writer import (
     Answer,
     answers_at_instants,
@@ -25,6 +24,7 @@ from tests.connectors.spark.answers_beside_writer import (
     write_and_note,
     write_round,
 )
+from tests.support.compare import differences
 
 ROUNDS = 6
 COLUMNS = ("ts", "fare", "city", "_hoodie_commit_time")

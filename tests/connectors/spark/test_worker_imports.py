@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.connectors.spark.worker_imports import forgetting_zip_importers
+from hudi_bridge.connectors.spark.kept_rows import forgetting_zip_importers
 
 
 def archive_of(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hudi_bridge.connectors.spark import read, register
-from hudi_bridge.connectors.spark.worker_python import require_version_of_driver
+from hudi_bridge.connectors.spark.frames import require_version_of_driver
 from hudi_bridge.errors import QueryError
 
 OWN = "{}.{}".format(*sys.version_info[:2])

@@ -9,14 +9,14 @@ import pytest
 
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, Engine, identifier, literal
+from hudi_bridge.connectors.trino.sql_types import Dialect, Engine, identifier, literal
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
-from tests.compare import differences
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at, nested_ordering_table
-from tests.test_golden import QUERIES, answer_of
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at, nested_ordering_table
+from tests.table.test_golden import QUERIES, answer_of
 
 BASE_TABLE = "hive.hudi.read_optimized"
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.connectors.trino.batches import batch
+from hudi_bridge.connectors.trino.slice_content import batch
 
 ALONE = "CAST(b.place AS varchar) || '/' || CAST(b.record_key AS varchar)"
 

@@ -15,11 +15,11 @@ from hudi_bridge import HudiTable
 from hudi_bridge.connectors.trino.functions import create_payload_function, make_rows_text
 from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_udf import merged_rows
-from hudi_bridge.connectors.trino.sql_text import ObjectNames
+from hudi_bridge.connectors.trino.sql_types import ObjectNames
 from hudi_bridge.merge.custom_payload import RecordPayload
 from tests.connectors.trino.test_payload_text import payload_in
-from tests.golden_cases import golden_table
-from tests.strength import examples
+from tests.support.golden_cases import golden_table
+from tests.support.strength import examples
 
 HEAD = "import json\nfrom hudi_bridge import RecordPayload\n\n\nclass Joined(RecordPayload):\n"
 COMBINE = "    def combine_and_get_update_value(self, current, incoming):\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.connectors.trino.payload_text import INSTANCE, payload_text, without_imports
+from hudi_bridge.connectors.trino.payload_columns import INSTANCE, payload_text, without_imports
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
 

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.trino.presto_connectors import connector_routes
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from hudi_bridge.connectors.trino.explain import connector_routes
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 SNAPSHOT = "the snapshot where partitions have the input format HoodieParquetRealtimeInputFormat"
 DATES = "dates and timestamps of a merge-on-read table are read"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hudi_bridge.connectors.trino.rows_udf import decode_rows
 from hudi_bridge.engines import iter_log_blocks, record_layout
 from hudi_bridge.errors import UnsupportedTableError
-from tests.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 POINT = {"type": "record", "name": "point", "fields": [{"name": "x", "type": ["null", "long"]}]}
 FIELDS: tuple[tuple[str, Any], ...] = (

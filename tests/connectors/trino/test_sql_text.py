@@ -7,19 +7,23 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.connectors.trino.sql_text import (
+from hudi_bridge.connectors.trino.sql_types import (
     Dialect,
     ObjectNames,
     body,
     check_column_names,
     comment,
+    decoded_type,
     field_identifiers,
     identifier,
     literal,
+    passed_type,
     python_literal,
+    shown,
+    shown_type,
+    stored_type,
     unused_prefix,
 )
-from hudi_bridge.connectors.trino.sql_types import decoded_type, passed_type, shown, shown_type, stored_type
 from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 
 HOSTILE = (

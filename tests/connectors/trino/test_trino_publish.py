@@ -4,15 +4,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge.connectors.publishing.locations import Locations
-from hudi_bridge.connectors.publishing.scratch import Scratch
+from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.publication import CURRENT, Publication, PublishedSlice, read_slices
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
 
 
 def row(key: str, ts: int = 1, value: str = "v") -> dict[str, object]:

@@ -12,18 +12,18 @@ from hudi_bridge import HudiTable
 from hudi_bridge.connectors.trino.conditions import compares_not_lower, later_replaces
 from hudi_bridge.connectors.trino.publication import Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.sql_text import Dialect, Engine
+from hudi_bridge.connectors.trino.sql_types import Dialect, Engine
 from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.rules import MergeRule
 from tests.connectors.iceberg.test_iceberg_golden import KEYS
-from tests.golden_cases import golden_table
-from tests.table_writer import TableWriter, at
-from tests.test_golden import QUERIES
+from tests.support.golden_cases import golden_table
+from tests.support.table_writer import TableWriter, at
+from tests.table.test_golden import QUERIES
 
 SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
-SUPPORTED = 238
+SUPPORTED = 239
 REFUSED = {
     "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
     "b_nondefaults_payload_120": "merging of fields, identical defaults taken from the row that loses",

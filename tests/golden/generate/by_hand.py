@@ -55,4 +55,15 @@ BY_HAND: dict[str, dict[str, Any]] = {
         "record to InternalRow. Rows and operations are those of c_avro_blocks_120, so the data columns must be equal. "
         "0.15.0 reads such blocks (c_hfile_blocks_0150).",
     },
+    "g_required_column_120": {
+        "query": "read_optimized",
+        "columns": ["id", "must", "num"],
+        "reasoning": "The base file of k00000 to k00005 lacks the columns, which Spark's vectorized reader reports as "
+        "a required column that is missing. The rows are there, and a column that a file lacks is null. The other base "
+        "file has them.",
+        "rows": [
+            *([f"k{number:05d}", None, None] for number in range(6)),
+            ["k00008", 1.5, 7],
+        ],
+    },
 }

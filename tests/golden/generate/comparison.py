@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.compare import differences
 from tests.golden.generate.document import load
 from tests.golden.generate.log_blocks import inventory
 from tests.golden.generate.timeline import instants, table_version
-from tests.golden_cases import golden_case
+from tests.support.compare import differences
+from tests.support.golden_cases import golden_case
 
 OF_THE_CLOCK = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "ts_ms")
 """Columns of instants and of random numbers. Record keys that Hudi has generated are left out as well."""

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from tests.compare import differences
 from tests.golden.generate.answers import Reader, short_error
 from tests.golden.generate.document import load, save
 from tests.golden.generate.options import SCHEMA_ON_READ
+from tests.support.compare import differences
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,10 @@ from tests.golden.generate.options import (
     COLUMN_STATS,
     HIVE_STYLE,
     KEY_GENERATOR,
+    KEY_GENERATORS,
+    PARTITION_PATH,
     SCHEMA_ON_READ,
+    SMALL_FILES,
 )
 from tests.golden.generate.registry import case
 from tests.golden.generate.timeline import properties
@@ -91,6 +94,24 @@ def g_reconcile(w: Writer) -> None:
     w.write(with_columns(w.rows(range(0, 30, 3), 2, "u1"), {"extra": "if(id > '', 'e', null)"}))
     w.write(w.rows(range(0, 30, 4), 3, "u2").drop("qty"))
     w.write(w.rows(range(0, 30, 5), 4, "u3").drop("name"))
+
+
+@case(
+    "g_required_column_120", "1.2.0", "schema-on-write: numbers that must not be null, which an older base file lacks"
+)
+def g_required(w: Writer) -> None:
+    w.options |= {
+        "hoodie.datasource.write.reconcile.schema": "true",
+        KEY_GENERATOR: KEY_GENERATORS + "NonpartitionedKeyGenerator",
+        PARTITION_PATH: "",
+        SMALL_FILES: 0,
+    }
+    # Columns of literals must not be null. An upsert that brings the first ones is refused.
+    required = {"must": "1.5D", "num": "7"}
+    w.upsert(range(6), 1, "base", "bulk_insert")
+    w.write(with_columns(w.rows([8], 2, "new"), required), "bulk_insert")
+    w.write(with_columns(w.rows([0, 3], 3, "u"), required))
+    w.questions.filters = [[["must", "<", 1.0]], [["num", "=", 7]]]
 
 
 @case("g_drop_column_write_0150", "0.15.0", "schema-on-write: column dropped (allow.auto.evolution.column.drop)")

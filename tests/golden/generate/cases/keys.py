@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tests.golden.generate.cases.stories import tell_story
 from tests.golden.generate.options import (
+    BLOCK_FORMAT,
     HIVE_STYLE,
     INDEX,
     KEY_GENERATOR,
@@ -80,8 +81,16 @@ def e_urlencode(w: Writer, *, encoded: bool) -> None:
 
 @case("e_ts_keygen_0150", "0.15.0", "TimestampBasedKeyGenerator, epoch millis -> yyyy/MM/dd")
 @case("e_ts_keygen_120", "1.2.0", "TimestampBasedKeyGenerator, epoch millis -> yyyy/MM/dd")
-def e_ts_keygen(w: Writer) -> None:
+@case(
+    "e_ts_keygen_partial_102",
+    "1.0.2",
+    "the same with `PartialUpdateAvroPayload`: null partition columns of the records that it merges",
+    payload=PAYLOADS + "PartialUpdateAvroPayload",
+)
+def e_ts_keygen(w: Writer, *, payload: str | None = None) -> None:
+    w.questions.begins_later = w.release[:2] == (1, 0)
     w.options |= {
+        PAYLOAD: payload,
         KEY_GENERATOR: KEY_GENERATORS + "TimestampBasedKeyGenerator",
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
         "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
@@ -134,6 +143,27 @@ def e_composite(w: Writer, *, fields: str) -> None:
             "k3": "case when id like '%3' then '' when id like '%7' then 'a,b:c' else 'z' end",
         },
     )
+
+
+@case("e_composite_filtered_111", "1.1.1", "composite record key, Parquet logs, and filters on its fields by record")
+def e_composite_filtered(w: Writer) -> None:
+    w.options |= {
+        RECORD_KEY: "id,qty",
+        KEY_GENERATOR: COMPLEX,
+        BLOCK_FORMAT: "parquet",
+        "hoodie.write.complex.keygen.validation.enable": "false",
+    }
+    w.set("spark.sql.parquet.recordLevelFilter.enabled", "true")
+    w.questions.time_travels = w.questions.ranges = 1
+    w.questions.filters = [[["id", "=", "k00004"]], [["id", ">", "k00005"]], [["qty", "=", 0]]]
+
+    def rows(numbers: Iterable[int], ts: int, tag: str) -> "DataFrame":
+        return with_columns(w.rows(numbers, ts, tag, parts=("a",)), {"qty": f"{key_number()} % 3"})
+
+    w.write(rows(range(12), 1, "base"), "insert")
+    w.write(rows([0, 2, 4, 6, 1, 3], 2, "u1"))
+    w.write(rows([2, 4, 8, 6], 3, "u2"))
+    w.write(rows([1, 3], 4, "d"), "delete")
 
 
 @case("e_odd_keys_0150", "0.15.0", "record keys with odd characters")

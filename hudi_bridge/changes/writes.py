@@ -1,0 +1,243 @@
+"""Checks that the files with the changes of a range, and those of the states around it, still exist.
+
+A cleaner keeps the slices of retained commits and the newest slice before them in each file group. One that counts file
+versions does not say which commits it has retained.
+
+What the commits of a range have written.
+
+Whether the files of an earlier state are still there.
+
+A cleaner removes slices as a whole, and file groups that were replaced. What it has removed shows by the next write to
+a file group: it tells whether there was a slice before it, and of what base file.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import InstantNotReadableError
+from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.table_files import CurrentFiles, TableFiles
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_all_commit_metadata
+from hudi_bridge.timeline.instant import Instant
+from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
+from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.time_travel import earliest_readable_instant, keeps_file_versions
+from hudi_bridge.timeline.timeline import TableState
+
+_CLUSTERING = "CLUSTER"
+_TABLE_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "INDEX", "ALTER_SCHEMA", _CLUSTERING})
+"""The operations that change no record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitWrites:
+    """The writes of one commit: its requested time, ordering time and metadata."""
+
+    time: str
+    ordering_time: str
+    metadata: CommitMetadata
+
+    @property
+    def is_clustering(self) -> bool:
+        """Whether the commit is a clustering, which only moves records between file groups."""
+        return self.metadata.operation_type == _CLUSTERING
+
+    @property
+    def changes_records(self) -> bool:
+        """Whether the commit is by a writer rather than a table service."""
+        return not (self.metadata.is_compaction or self.metadata.operation_type in _TABLE_SERVICES)
+
+    @cached_property
+    def groups(self) -> Mapping[GroupId, tuple[WriteStat, ...]]:
+        """The file groups that the commit has written to."""
+        groups: dict[GroupId, tuple[WriteStat, ...]] = defaultdict(tuple)
+        for stat in self.metadata.write_stats:
+            groups[stat.partition_path, stat.file_id] += (stat,)
+        return dict(groups)
+
+    @cached_property
+    def touched(self) -> tuple[GroupId, ...]:
+        """The file groups that the commit has written to or replaced."""
+        replaced = ((path, file_id) for path, file_ids in self.metadata.replaced_file_ids for file_id in file_ids)
+        return tuple(dict.fromkeys((*self.groups, *replaced)))
+
+    def creates(self, group: GroupId) -> bool:
+        """Whether the commit has written to a file group in which there was nothing before."""
+        stats = self.groups.get(group, ())
+        return bool(stats) and not any(stat.prev_commit for stat in stats)
+
+    def paths(self, group: GroupId) -> tuple[str, ...]:
+        """The base and log files that the commit has written in a file group."""
+        return tuple(stat.path for stat in self.groups.get(group, ()) if stat.path)
+
+    def cdc_paths(self, group: GroupId) -> tuple[str, ...]:
+        """The change data files that the commit has written in a file group."""
+        return tuple(path for stat in self.groups.get(group, ()) for path, _ in stat.cdc_stats)
+
+
+def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrites, ...]:
+    """The writes of a range's commits, in the order of the range, without commits whose metadata is lost.
+
+    Raises:
+        CorruptTableError: a file of the active or archived timeline is missing or damaged.
+    """
+    metadata = read_range_metadata(state, instants)
+    known = [commit for commit in instants.commits if commit.requested_time in metadata]
+    return tuple(_writes(state, commit, metadata[commit.requested_time]) for commit in known)
+
+
+def later_writes(state: TableState, commits: Iterable[Instant]) -> tuple[CommitWrites, ...]:
+    """The writes of commits on the active timeline, in their order.
+
+    Raises:
+        CorruptTableError: a file of the timeline is missing or damaged.
+    """
+    wanted = list(commits)
+    metadata = read_all_commit_metadata(state, wanted)
+    return tuple(_writes(state, commit, one) for commit, one in zip(wanted, metadata, strict=True))
+
+
+def _writes(state: TableState, commit: Instant, metadata: CommitMetadata) -> CommitWrites:
+    time = commit.requested_time
+    return CommitWrites(time=time, ordering_time=ordering_time(commit, state.config), metadata=metadata)
+
+
+class KeptFiles:
+    """Finds out whether file groups of a state have been cleaned.
+
+    ``state`` has the files of the state, ``whole`` are the file groups with a slice in it, ``files`` those that exist.
+    """
+
+    def __init__(self, state: TableFiles, whole: Collection[GroupId], files: CurrentFiles) -> None:
+        self._state = state
+        self._whole = whole
+        self._files = files
+
+    def are_missed(self, commit: CommitWrites, groups: Iterable[GroupId]) -> bool:
+        """Whether one of the file groups, which the commit has written to or replaced, lacks its slice before that."""
+        stats = {group: commit.groups.get(group, ()) for group in groups}
+        # In a file group of logs alone, every write is recorded as the first.
+        written = {
+            group: of_group
+            for group, of_group in stats.items()
+            if not of_group or any(stat.prev_commit not in (None, commit.time) for stat in of_group)
+        }
+        bases = [_base_path(stat) for of_group in written.values() for stat in of_group if stat.base_file]
+        self._files.expect(bases)
+        # The logs of a slice exist if its base file does.
+        if any(self._files.get(path) is None for path in bases):
+            return True
+        return any(group not in self._whole and not self._state.is_replaced(group) for group in written)
+
+    def first_that_misses(
+        self, later: Iterable[CommitWrites], groups: Collection[GroupId] | None = None
+    ) -> CommitWrites | None:
+        """The first of the commits after the state that misses something of it; None if there is none.
+
+        With ``groups``, only those file groups count.
+        """
+        seen: set[GroupId] = set()
+        for commit in later:
+            new = [group for group in commit.touched if group not in seen and (groups is None or group in groups)]
+            if self.are_missed(commit, (group for group in new if not commit.creates(group))):
+                return commit
+            seen.update(new)
+        return None
+
+
+def whole_groups(state: TableFiles, slices: Iterable[FileSlice]) -> set[GroupId]:
+    """The file groups of slices of a state, without those of which a cleaner left only what came after a compaction."""
+    return {(piece.partition_path, piece.file_id) for piece in slices if state.has_input(piece)}
+
+
+def _base_path(stat: WriteStat) -> str:
+    return f"{stat.partition_path}/{stat.base_file}".lstrip("/")
+
+
+class FilesOfChanges:
+    """Checks that all changes of a range can still be read."""
+
+    def __init__(
+        self, state: TableState, instants: InstantRange, archived: tuple[Instant, ...], files: CurrentFiles
+    ) -> None:
+        """Checks for a range; ``archived`` are the archived commits after its beginning."""
+        self._state = state
+        self._instants = instants
+        self._archived = archived
+        self._files = files
+
+    def require_metadata(self, writes: Collection[CommitWrites]) -> None:
+        """Raises unless the metadata of every commit of the range is known.
+
+        Raises:
+            InstantNotReadableError: the metadata of a commit is lost.
+        """
+        known = {commit.time for commit in writes}
+        lost = [commit for commit in self._instants.commits if commit.requested_time not in known]
+        if lost:
+            reason = f"what the commit {lost[-1].requested_time} has written is no longer known"
+            raise self._not_readable(reason, ordering_time(lost[-1], self._state.config))
+
+    def require_files(self, commit: CommitWrites, paths: Iterable[str]) -> None:
+        """Raises unless the files written by a commit exist.
+
+        Raises:
+            InstantNotReadableError: one of them has been cleaned.
+        """
+        wanted = tuple(paths)
+        self._files.expect(wanted)
+        for path in wanted:
+            if self._files.get(path) is None:
+                raise self._not_readable(f"files of the commit {commit.time} have been cleaned", commit.ordering_time)
+
+    def require_end(
+        self, state: TableFiles, whole: Collection[GroupId], groups: Collection[GroupId] | None = None
+    ) -> None:
+        """Raises unless ``whole`` are all file groups of the state at the end of the range, of ``groups`` if given.
+
+        Raises:
+            InstantNotReadableError: some of it has been cleaned.
+        """
+        end, reason = self._instants.next_after, "files of that time have been cleaned"
+        if end < self._first_state:
+            raise InstantNotReadableError(end, reason, self._first_state, "up_to")
+        time_of = partial(ordering_time, config=self._state.config)
+        later = sorted((one for one in self._state.timeline.commits() if time_of(one) > end), key=time_of)
+        if not later or not keeps_file_versions(self._state):
+            return
+        missing = KeptFiles(state, whole, self._files).first_that_misses(later_writes(self._state, later), groups)
+        if missing is not None:
+            raise InstantNotReadableError(end, reason, missing.ordering_time, "up_to")
+
+    def require_state_before(
+        self, commit: CommitWrites, groups: Iterable[GroupId], state: TableFiles, whole: Collection[GroupId]
+    ) -> None:
+        """Raises unless the file groups are ``whole`` in the state before a commit.
+
+        Raises:
+            InstantNotReadableError: some of it has been cleaned.
+        """
+        earlier = [group for group in groups if not commit.creates(group)]
+        if earlier and commit.ordering_time <= self._first_state:
+            raise self._cleaned_before(commit, self._first_state)
+        if KeptFiles(state, whole, self._files).are_missed(commit, earlier):
+            raise self._cleaned_before(commit, commit.ordering_time)
+
+    @cached_property
+    def _first_state(self) -> str:
+        """The ordering time of the last commit that is not retained; the state after it is the first to be readable."""
+        retained = earliest_readable_instant(self._state)
+        commits = (*self._archived, *self._state.timeline.commits())
+        times = (
+            ordering_time(commit, self._state.config) for commit in commits if commit.requested_time < (retained or "")
+        )
+        return max(times, default="")
+
+    def _cleaned_before(self, commit: CommitWrites, earliest: str) -> InstantNotReadableError:
+        return self._not_readable(f"files before the commit {commit.time} have been cleaned", earliest)
+
+    def _not_readable(self, reason: str, earliest: str) -> InstantNotReadableError:
+        return InstantNotReadableError(self._instants.after, reason, earliest, "after")

@@ -1,1 +1,0 @@
-"""What differs between two states of a table: records inserted, updated and deleted, with their values."""

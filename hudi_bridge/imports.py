@@ -1,0 +1,51 @@
+"""Imports modules when something of them is first used: most commands, and many programs, need few of them.
+
+``pyarrow.dataset`` imports pandas, where that is installed; the two take as long as everything else together. Names of
+such modules in annotations are quoted.
+
+Import errors that name the extra to install.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["LaterModule", "acero", "ds", "orc"]
+
+
+class LaterModule:
+    """A module that is imported when the first of its names is asked for."""
+
+    def __init__(self, name: str) -> None:
+        """The module of that full name."""
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as in modules
+        return getattr(import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from pyarrow import acero, orc
+else:
+    acero = LaterModule("pyarrow.acero")
+    ds = LaterModule("pyarrow.dataset")
+    orc = LaterModule("pyarrow.orc")
+
+
+@contextmanager
+def needing_extra(extra: str, *packages: str, by: str | None = None) -> Iterator[None]:
+    """Guards imports of ``packages``, which ``extra`` installs; what needs them is ``by``, or the connector so named.
+
+    Raises:
+        ModuleNotFoundError: one of the packages is not installed; the message names the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in packages:
+            raise
+        text = f"{by or f'hudi_bridge.connectors.{extra}'} needs {missing}: pip install 'hudi-bridge[{extra}]'"
+        raise ModuleNotFoundError(text, name=error.name, path=error.path) from error

@@ -1,0 +1,232 @@
+"""Says which index serves which query; whoever asks an index for a query gets it from here.
+
+An index describes the merged records of the newest state, its base files, or files as such. It serves a query whose
+rows come from just that: the record index has no entry for a record that a log deletes, yet a read-optimized query
+returns the row that the base file still has.
+
+Source: ``SparkBaseIndexSupport.supportsQueryType`` and ``RecordLevelIndexSupport`` of Hudi.
+
+Finds the file slices of which a row may pass a filter, by all indexes of a table that tell it.
+
+An index that names file groups is asked before anything is listed.
+Each other index is a step, and asked of the slices that those before it leave. An index that cannot tell leaves all.
+
+Passes over file slices by the ranges of columns in files that queries of this process have read before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import compress, islice
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import cached_property
+from hudi_bridge.config import QueryType, TableType
+from hudi_bridge.imports import LaterModule
+from hudi_bridge.indexes.data_skipping import ColumnStatsOfTable, PartitionStatsOfTable
+from hudi_bridge.indexes.metadata_table import MetadataTable
+from hudi_bridge.readers.column_ranges import columns_with_ranges, known_ranges, may_pass_in_any
+from hudi_bridge.splits.notes import PlanNotes
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.timeline import TableState
+
+
+class SkippingStep(Protocol):
+    """An index that rules out file slices for a filter."""
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+
+
+class GroupIndex(Protocol):
+    """An index that names file groups for a filter."""
+
+    def file_groups(
+        self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext, notes: PlanNotes | None = None
+    ) -> AbstractSet[GroupId] | None:
+        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """The steps by name, in the order in which they are asked, and the index that names file groups, if any."""
+
+    steps: tuple[tuple[str, SkippingStep], ...]
+    groups: GroupIndex | None = None
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        left = iter(splits)
+        for _, step in self.steps:
+            left = step.splits_that_may_pass(left, row_filter, columns, context, notes)
+        return left
+
+
+if TYPE_CHECKING:
+    from hudi_bridge.indexes import expression_index, key_index, record_index, secondary_index
+else:
+    expression_index = LaterModule("hudi_bridge.indexes.expression_index")
+    kept_ranges = LaterModule("hudi_bridge.indexes.query_indexes")
+    key_index = LaterModule("hudi_bridge.indexes.key_index")
+    record_index = LaterModule("hudi_bridge.indexes.record_index")
+    secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
+
+
+class Describes(Enum):
+    """What an index describes."""
+
+    RECORDS = auto()
+    """The merged records of the newest state: the record index and the secondary index."""
+    BASE_FILES = auto()
+    """The base files of the newest state, together: the partition stats."""
+    FILES = auto()
+    """Single files, which do not change: column stats, expression indexes, ranges, Bloom filters and keys of files."""
+
+
+def serves(describes: Describes, query_type: QueryType, *, is_newest: bool, has_logs: bool) -> bool:
+    """Whether an index may be asked for a query.
+
+    ``is_newest`` is whether the query reads the newest state, ``has_logs`` whether the table has logs to merge: without
+    them, its base files hold its merged records.
+    """
+    if describes is Describes.FILES:
+        # The images of changes may be of rows that no file has as they are.
+        return query_type is not QueryType.CHANGES
+    if not is_newest or query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+        return False
+    reads_records = query_type is QueryType.SNAPSHOT
+    return not has_logs or reads_records == (describes is Describes.RECORDS)
+
+
+class IndexesOfTable:
+    """The indexes of a table in its newest state; each is made when it is first asked for."""
+
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
+        """The indexes of a state, whose metadata table is opened when it is first needed."""
+        self._state = state
+        self._metadata = metadata
+
+    def of_query(self, query_type: QueryType, *, is_newest: bool) -> "IndexesOfQuery":
+        """The indexes that serve a query of the newest state, or of an earlier one."""
+        has_logs = self._state.config.table_type is not TableType.COPY_ON_WRITE
+        return IndexesOfQuery(self, query_type, is_newest=is_newest, has_logs=has_logs)
+
+    @cached_property
+    def record_index(self) -> "record_index.RecordIndexOfTable":
+        """Where records are."""
+        return record_index.RecordIndexOfTable(self._state, self._metadata)
+
+    @cached_property
+    def partition_stats(self) -> PartitionStatsOfTable:
+        """Ranges of the base files of partitions."""
+        return PartitionStatsOfTable(self._state, self._metadata)
+
+    @cached_property
+    def key_index(self) -> "key_index.KeyIndexOfTable":
+        """Key ranges and Bloom filters of base files."""
+        return key_index.KeyIndexOfTable(self._state, self._metadata)
+
+    @cached_property
+    def skipping_by_files(self) -> Skipping:
+        """The steps that rule out file slices by what is known of their files."""
+        expressions = expression_index.ExpressionIndexesOfTable(self._state, self._metadata)
+        ranges = KeptRanges(self._state.storage)
+        column_stats = ColumnStatsOfTable(self._state, self._metadata)
+        return Skipping((("column stats", column_stats), ("expression index", expressions), ("kept ranges", ranges)))
+
+    @cached_property
+    def skipping_by_records(self) -> Skipping:
+        """The same steps, and the secondary index before them."""
+        secondary = secondary_index.SecondaryIndexOfTable(self._state, self._metadata, self.record_index)
+        return Skipping(self.skipping_by_files.steps, secondary)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexesOfQuery:
+    """The indexes of a table that serve a query; None in place of one that does not."""
+
+    table: IndexesOfTable
+    query_type: QueryType
+    is_newest: bool
+    has_logs: bool
+
+    @property
+    def record_index(self) -> "record_index.RecordIndexOfTable | None":
+        """Where records are."""
+        return self.table.record_index if self._serves(Describes.RECORDS) else None
+
+    @property
+    def partition_stats(self) -> PartitionStatsOfTable | None:
+        """Ranges of the base files of partitions."""
+        return self.table.partition_stats if self._serves(Describes.BASE_FILES) else None
+
+    @property
+    def key_index(self) -> "key_index.KeyIndexOfTable | None":
+        """Key ranges and Bloom filters of base files."""
+        return self.table.key_index if self._serves(Describes.FILES) else None
+
+    @property
+    def skipping(self) -> Skipping | None:
+        """What rules out file slices for a filter."""
+        if self._serves(Describes.RECORDS):
+            return self.table.skipping_by_records
+        return self.table.skipping_by_files if self._serves(Describes.FILES) else None
+
+    def _serves(self, describes: Describes) -> bool:
+        return serves(describes, self.query_type, is_newest=self.is_newest, has_logs=self.has_logs)
+
+
+_SPLITS_AT_ONCE = 4_096
+STEP = "ranges of files read before"
+
+
+class KeptRanges:
+    """The ranges that the storage keeps of base files, from their footers, and of log files, from their records."""
+
+    def __init__(self, storage: Storage) -> None:
+        """The ranges in the files of a table."""
+        self._storage = storage
+
+    def splits_that_may_pass(
+        self,
+        splits: Iterable[RealtimeFileSplit],
+        row_filter: pc.Expression,
+        columns: Sequence[str],
+        context: ReadContext,
+        notes: PlanNotes | None = None,
+    ) -> Iterator[RealtimeFileSplit]:
+        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        kinds = {name: context.schema.field(name).type for name in columns_with_ranges(columns, context)}
+        waiting = iter(splits)
+        while part := list(islice(waiting, _SPLITS_AT_ONCE)):
+            known = {
+                name: (kind, [known_ranges(self._storage, one, name) for one in part]) for name, kind in kinds.items()
+            }
+            # Nothing is known before the first query.
+            asked = {name: found for name, found in known.items() if any(one is not False for one in found[1])}
+            if not asked:
+                yield from part
+                continue
+            chosen = list(compress(part, may_pass_in_any(row_filter, asked, len(part)).tolist()))
+            if notes is not None:
+                notes.counted(STEP, len(part), len(chosen))
+            yield from chosen

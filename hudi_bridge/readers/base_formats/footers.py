@@ -1,0 +1,233 @@
+"""Reads the footers of Parquet base files, and keeps those that are likely to be needed again.
+
+Hudi never writes another file under the name of a base file.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.imports import ds
+from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, footer_mismatch, require_not_encrypted
+from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
+from hudi_bridge.splits.notes import warn_of_foreign_rows
+from hudi_bridge.splits.partitioning import partition_guarantee
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage.ranges import FileOfRanges
+from hudi_bridge.storage.storage import Storage
+
+_MAGIC = b"PAR1"
+_USUAL_FOOTER_BYTES = 1 << 16
+_FOOTER_BYTES = "bytes of the largest footer"
+_DECODED_RATIO = 3
+
+
+class BaseFooter(NamedTuple):
+    """The footer of a base file as a fragment, with the partition values as its guarantee, and as columns of Arrow."""
+
+    fragment: "ds.ParquetFileFragment"
+    arrow_schema: pa.Schema
+
+    def keep(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
+        """Let the storage keep the footer for the next time that the file is opened."""
+        storage.kept.put(_key(split, path), self, self.fragment.metadata.serialized_size * _DECODED_RATIO)
+
+
+def kept_footer(storage: Storage, split: RealtimeFileSplit, path: str) -> BaseFooter | None:
+    """The footer that was kept of a base file, None if there is none."""
+    kept: BaseFooter | None = storage.kept.get(_key(split, path))
+    return kept
+
+
+def base_fragment(
+    storage: Storage, split: RealtimeFileSplit, path: str, opened: pa.NativeFile
+) -> "ds.ParquetFileFragment":
+    """The footer of an open base file, as a fragment with complete metadata and the partition values as a guarantee.
+
+    It is read in one request if it is no larger than those of other files before it, unless it was read for an index.
+
+    Raises:
+        CorruptBaseFileError: the parts of the footer do not agree.
+        UnsupportedTableError: the file is encrypted.
+        PARQUET_ERRORS: the file is not Parquet, or cannot be read.
+    """
+    known: bytes | None = storage.kept.get(_stored_key(split, path))
+    footer = known or _read_footer(storage, opened, path)
+    fragment = None if footer is None else _fragment_of(footer, split)
+    if fragment is None:
+        if footer is not None:
+            require_not_encrypted(footer[-END_BYTES:], path, pq.read_metadata(pa.BufferReader(footer)))
+        # Arrow finds out, and says, what is wrong with the file.
+        fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
+        fragment.ensure_complete_metadata()
+    if footer is not None:
+        require_not_encrypted(footer[-END_BYTES:], path, fragment.metadata)
+    _require_agreement(fragment.metadata, path)
+    found: ds.ParquetFileFragment = fragment
+    return found
+
+
+class BaseFileFooter:
+    """The footer of a base file, read without opening the file for its data."""
+
+    def __init__(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
+        """Reads the footer.
+
+        Raises:
+            CorruptBaseFileError: the file has no footer, or one whose parts do not agree.
+            UnsupportedTableError: the file is encrypted.
+            PARQUET_ERRORS: the footer cannot be decoded.
+            StorageError: the file cannot be read.
+        """
+        with storage.open_input(path, split.base_size_bytes or None) as opened:
+            content = _read_footer(storage, opened, path)
+        if content is None:
+            raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
+        self.content = pq.read_metadata(pa.BufferReader(content))
+        """What the footer says."""
+        require_not_encrypted(content[-END_BYTES:], path, self.content)
+        _require_agreement(self.content, path)
+        self._storage, self._split, self._path = storage, split, path
+        self._stored = content
+
+    def keep(self) -> None:
+        """Let the storage keep the footer for the time when the file is opened."""
+        self._storage.kept.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
+
+
+def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
+    """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+    group = footer.row_group(row_group)
+    chunks = map(group.column, range(group.num_columns))
+    statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
+    if statistics is None or not statistics.has_min_max:
+        return None
+    least, greatest = statistics.min, statistics.max
+    return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
+
+
+def check_origin(footer: pq.FileMetaData, split: RealtimeFileSplit, path: str) -> None:
+    """Warn if the statistics of the first row group say that the rows were written into another file or partition."""
+    context = split.context
+    if not context.populates_meta_fields or not footer.num_row_groups:
+        return
+    group = footer.row_group(0)
+    for column, own in ((PARTITION_PATH_COLUMN, split.partition_path), (FILE_NAME_COLUMN, split.file_id)):
+        # In files of Hudi, the column is where it is among the meta columns. Elsewhere it is not looked for.
+        position = META_COLUMNS.index(column)
+        chunk = group.column(position) if position < group.num_columns else None
+        if chunk is None or chunk.path_in_schema != column:
+            continue
+        statistics = chunk.statistics
+        try:
+            text = statistics.min if statistics is not None and statistics.has_min_max else None
+        except UnicodeDecodeError:
+            # Damaged statistics of a column that may not be read are not in the way.
+            continue
+        if isinstance(text, str) and is_foreign(column, text, own):
+            warn_of_foreign_rows(context.table_path, path, column, text)
+
+
+def is_foreign(column: str, text: str, own: str) -> bool:
+    """Whether a row with that partition path, or file name, is not of the partition, or the file id, ``own``.
+
+    Rows in logs have the file id alone as their file name. File systems drop slashes of partition paths.
+    """
+    if column == FILE_NAME_COLUMN:
+        return bool(text) and text.partition("_")[0] != own
+    return text != own and [part for part in text.split("/") if part] != [part for part in own.split("/") if part]
+
+
+def chunks_of(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
+    """What a footer says of some top-level columns in a row group: a chunk for each of their leaves."""
+    wanted, group = set(columns), footer.row_group(row_group)
+    for chunk in map(group.column, range(group.num_columns)):
+        if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+            yield chunk
+
+
+def _require_agreement(footer: pq.FileMetaData, path: str) -> None:
+    if wrong := footer_mismatch(footer):
+        raise CorruptBaseFileError(path, None, *wrong)
+
+
+def _fragment_of(footer: bytes, split: RealtimeFileSplit) -> "ds.ParquetFileFragment | None":
+    """A fragment with the metadata of a footer; None if that cannot be decoded."""
+    try:
+        fragment = _parquet().make_fragment(pa.BufferReader(footer), partition_expression=_guarantee(split))
+        fragment.ensure_complete_metadata()
+    except PARQUET_ERRORS:
+        return None
+    found: ds.ParquetFileFragment = fragment
+    return found
+
+
+def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
+    return partition_guarantee(tuple(split.path_values.items()))
+
+
+def _key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
+    # The guarantee of the fragment is made of the values.
+    return ("footer", path, split.base_size_bytes, tuple(split.path_values.items()))
+
+
+def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
+    return ("stored footer", path, split.base_size_bytes)
+
+
+def hold_footer(storage: Storage, file: FileOfRanges) -> None:
+    """Read the end of a base file, with its footer if it has one, and hold it."""
+    end = _end_with_footer(storage, file.size_bytes, lambda start, size: file.read_range(start, size).to_pybytes())
+    file.hold(file.size_bytes - len(end), pa.py_buffer(end))
+
+
+def _expecting(storage: Storage, footer_bytes: int) -> int:
+    """``_expected_bytes`` from now on, since a footer has this size."""
+    # Another thread may have seen a larger one meanwhile.
+    expected = max(_expected_bytes(storage), footer_bytes + _USUAL_FOOTER_BYTES)
+    storage.kept.put(_FOOTER_BYTES, expected, 0)
+    return expected
+
+
+def _expected_bytes(storage: Storage) -> int:
+    expected: int | None = storage.kept.get(_FOOTER_BYTES)
+    return expected or _USUAL_FOOTER_BYTES
+
+
+def _read_footer(storage: Storage, opened: Any, path: str) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
+    """A Parquet file of nothing but the footer; None if the file has no footer."""
+    end = _end_with_footer(storage, opened.size(), lambda start, size: opened.read_at(size, start))
+    require_not_encrypted(end[-END_BYTES:], path)
+    needed = _footer_bytes(end)
+    return None if needed is None or needed > len(end) else _MAGIC + end[-needed:]
+
+
+def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], bytes]) -> bytes:
+    """The end of a file of a size, with all of its footer if it has one; ``read`` takes an offset and a size.
+
+    It is as much as is expected from then on, so that whoever looks for the footer again asks for no more.
+    """
+    start = max(0, size - _expected_bytes(storage))
+    end = read(start, size - start)
+    needed = _footer_bytes(end)
+    if needed is None or needed <= len(end) or needed + len(_MAGIC) > size:
+        return end
+    first = max(0, size - _expecting(storage, needed))
+    return read(first, start - first) + end
+
+
+def _footer_bytes(end: bytes) -> int | None:
+    """The size of a footer with its length and the magic, which a file ends with; None if it does not."""
+    if len(end) < END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
+        return None
+    return int.from_bytes(end[-END_BYTES : -len(_MAGIC)], "little") + END_BYTES
+
+
+@cache
+def _parquet() -> Any:  # noqa: ANN401 - the stubs lack arguments of make_fragment
+    return ds.ParquetFileFormat()

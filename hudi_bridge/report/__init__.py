@@ -1,6 +1,0 @@
-"""A page about a table, in one file: timeline, file slices, compaction, schema history, findings, records."""
-
-from hudi_bridge.report.contents import Report, gather
-from hudi_bridge.report.page import html_report
-
-__all__ = ["Report", "gather", "html_report"]

@@ -1,0 +1,92 @@
+"""Shared access signatures of Azure Data Lake Storage, which read a folder, and nothing else.
+
+A signature opens one directory, and clients of Iceberg take one signature for each account. A table and a scratch
+folder in one account would need a signature of all that lies beside them: that is refused.
+
+Source: "Create a service SAS" of Microsoft; ``AzureProperties`` and ``VendedAdlsCredentialProvider`` of Iceberg.
+"""
+
+import base64
+import time
+from datetime import UTC, datetime
+
+from hudi_bridge.errors import QueryError
+from hudi_bridge.imports import needing_extra
+from hudi_bridge.service.azure import AzurePlace
+from hudi_bridge.service.credentials import CredentialsRefusedError, Places, Secret, StorageCredentials
+
+with needing_extra("azure", "azure", by="credentials for Azure"):
+    from azure.storage.filedatalake import generate_directory_sas, generate_file_system_sas
+
+_READ = "r"
+
+
+class AzureSignatures:
+    """Signatures by the key of the account that the tables are in, and of the one that the scratch folder is in."""
+
+    def __init__(self, account: str, *, key: Secret, scratch_key: Secret | None, seconds: int) -> None:
+        """``account`` has the tables; ``scratch_key`` is that of any other account. Signatures hold for ``seconds``."""
+        self._account = account
+        self._key = key
+        self._scratch_key = scratch_key
+        self._seconds = seconds
+
+    def credentials_for(self, places: Places) -> StorageCredentials:
+        """A new signature for each place.
+
+        Raises:
+            CredentialsRefusedError: two places are in one account, or there is no key of an account.
+        """
+        folders = [AzurePlace.of(place) for place in places]
+        accounts = [one.account for one in folders]
+        if len(set(accounts)) < len(accounts):
+            raise CredentialsRefusedError(
+                f"the table and its scratch folder are in one account of Azure, {self._account}: a signature opens one "
+                "directory, and clients take one for each account. Let the scratch folder be in another account, with "
+                "scratch-account-key-file or -env, or in another kind of store"
+            )
+        made_at = time.time()
+        # The text of a signature has whole seconds.
+        expires_at = int(made_at) + self._seconds
+        properties = {}
+        for one in folders:
+            properties[f"adls.sas-token.{one.host}"] = _signature(one, self._key_of(one.account), expires_at)
+            properties[f"adls.sas-token-expires-at-ms.{one.host}"] = str(1000 * expires_at)
+        return StorageCredentials(properties=properties, made_at=made_at, expires_at=float(expires_at))
+
+    def _key_of(self, account: str) -> str:
+        place = self._key if account == self._account else self._scratch_key
+        if place is None:
+            raise CredentialsRefusedError(
+                f"the scratch folder is in the account {account} of Azure, whose key no option names: "
+                "scratch-account-key-file or -env"
+            )
+        try:
+            return account_key(place)
+        except QueryError as error:
+            raise CredentialsRefusedError(str(error)) from None
+
+
+def account_key(place: Secret) -> str:
+    """The key of a storage account.
+
+    Raises:
+        QueryError: there is none in the place; the text has nothing of what is there.
+    """
+    key = place.read()
+    try:
+        base64.b64decode(key, validate=True)
+    except ValueError:
+        raise QueryError(place.option, "a place with no key in base64", "the key of a storage account") from None
+    return key
+
+
+def _signature(place: AzurePlace, key: str, expires_at: int) -> str:
+    expiry = datetime.fromtimestamp(expires_at, UTC)
+    if not place.folder:
+        return generate_file_system_sas(
+            place.account, place.container, key, permission=_READ, expiry=expiry, protocol="https"
+        )
+    return generate_directory_sas(
+        place.account, place.container, place.folder, key, permission=_READ, expiry=expiry, protocol="https"
+    )

@@ -1,0 +1,369 @@
+"""Which clients get which credentials: by the place of a table, with that of its scratch folder.
+
+Source: ``LoadTableResult``, ``LoadCredentialsResponse`` and ``StorageCredential`` of the Iceberg REST catalog
+specification.
+
+What clients of the service read the storage with, for a while: made for some places, and never shown.
+
+Source: ``StorageCredential`` and the properties of ``LoadTableResult`` in the Iceberg REST catalog specification.
+
+Credentials that are shared until half of their time is over, so that clients always have the other half.
+
+Clients of Iceberg in Java ask again five minutes before the end; STS gives at least fifteen.
+
+The kinds of stores that clients may get credentials for, as clients of Iceberg know them.
+
+Source: ``S3FileIO``, ``GCSFileIO`` and ``ADLSFileIO`` of Iceberg, which choose credentials by the prefix of a URI;
+``AwsClientProperties``, ``GCPProperties`` and ``AzureProperties``, for refreshing.
+
+Options of a ``[[credentials]]`` table, and what a kind of credentials says of its own.
+"""
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol, TypeAlias
+
+from hudi_bridge.errors import QueryError
+
+Places: TypeAlias = tuple[str, ...]
+"""URIs of folders in a store, as clients know them."""
+
+
+class CredentialsUnavailableError(Exception):
+    """Raised if credentials cannot be had at the moment; the text is for the log."""
+
+
+class CredentialsRefusedError(Exception):
+    """Raised if credentials cannot be had as the service is configured; the text is for the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageCredentials:
+    """Properties by which a client opens the storage, with their times in seconds since the epoch.
+
+    Without ``expires_at``, they hold until somebody ends them.
+    """
+
+    properties: Mapping[str, str] = field(repr=False)
+    made_at: float
+    expires_at: float | None
+
+
+class CredentialsSource(Protocol):
+    """Somebody who makes credentials. Thread-safe."""
+
+    def credentials_for(self, places: Places) -> StorageCredentials:
+        """Credentials that open at least these places.
+
+        Raises:
+            CredentialsUnavailableError: they cannot be had at the moment.
+            CredentialsRefusedError: they cannot be had as the service is configured.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """The place of a secret, which is read each time that it is needed, so that it can be changed.
+
+    ``option`` is what has named the place.
+    """
+
+    option: str
+    file: Path | None = None
+    variable: str | None = None
+
+    def read(self) -> str:
+        """The secret.
+
+        Raises:
+            QueryError: there is none in the place; the message is for the operator.
+        """
+        place = f"the environment variable {self.variable}" if self.file is None else str(self.file)
+        try:
+            text = os.environ.get(self.variable or "", "") if self.file is None else self.file.read_text("ascii")
+        except (OSError, ValueError):
+            # What has been read must be in no message.
+            text = ""
+        secret = text.strip()
+        if not secret or not secret.isascii() or not secret.isprintable():
+            raise QueryError(self.option, f"{place}, which has none", "a secret of one line")
+        return secret
+
+
+def is_below(uri: str, prefix: str) -> bool:
+    """Whether a URI is that of a folder or of something in it."""
+    return f"{uri}/".startswith(f"{prefix.rstrip('/')}/")
+
+
+def _common(places: Sequence[str]) -> str:
+    """What all the URIs of some folders, and of all that is in them, begin with; empty if there is nothing."""
+    by_depth = zip(*(place.split("/") for place in places), strict=False)
+    common = takewhile(lambda parts: len(set(parts)) == 1, by_depth)
+    return "".join(f"{parts[0]}/" for parts in common)
+
+
+def _one_prefix(all_of_store: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """One prefix for all places: clients in Java refuse to renew credentials of several."""
+    return lambda places: (_common(places) or all_of_store,)
+
+
+def _prefix_of_each(places: Sequence[str]) -> tuple[str, ...]:
+    """A prefix for each place: clients in Java look for the one that names the account, which each has its own of."""
+    return tuple(_common((place,)) for place in places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A kind of store.
+
+    ``form`` is that of the URIs of folders, such as ``example``, after the scheme. ``refresh`` is the property by which
+    clients know where to get new credentials; ``prefixes`` tells under which they look for those of some places.
+    """
+
+    schemes: tuple[str, ...]
+    form: str
+    example: str
+    refresh: str
+    prefixes: Callable[[Sequence[str]], tuple[str, ...]]
+
+    def has(self, uri: str) -> bool:
+        """Whether a URI is one of this store."""
+        return uri.partition("://")[0].lower() in self.schemes
+
+    def has_form(self, prefix: str) -> bool:
+        """Whether a URI is of the form for this store, and so has no secrets."""
+        scheme, _, rest = prefix.partition("://")
+        return scheme.lower() in self.schemes and re.fullmatch(self.form, rest) is not None
+
+
+_BUCKET = "[^?@]+"
+
+S3 = Store(
+    schemes=("s3", "s3a", "s3n"),
+    form=_BUCKET,
+    example="s3://lake/tables",
+    refresh="client.refresh-credentials-endpoint",
+    prefixes=_one_prefix(all_of_store="s3"),
+)
+GCS = Store(
+    schemes=("gs",),
+    form=_BUCKET,
+    example="gs://lake/tables",
+    refresh="gcs.oauth2.refresh-credentials-endpoint",
+    prefixes=_one_prefix(all_of_store="gs"),
+)
+AZURE = Store(
+    schemes=("abfss", "abfs", "wasbs", "wasb"),
+    form=r"[a-z0-9$-]+@[a-z0-9]+\.[a-z0-9.-]+(/[^?@]*)?",
+    example="abfss://tables@lake.dfs.core.windows.net/sales",
+    refresh="adls.refresh-credentials-endpoint",
+    prefixes=_prefix_of_each,
+)
+STORES = (S3, GCS, AZURE)
+
+
+VENDED = "vended-credentials"
+DELEGATION = "X-Iceberg-Access-Delegation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendingRule:
+    """The source of credentials for tables below a prefix; None if clients have their own.
+
+    ``properties`` tell clients how the store is reached.
+    """
+
+    prefix: str
+    store: Store
+    source: CredentialsSource | None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vended:
+    """The credentials of a client for a table, and the prefixes of the URIs that they are for."""
+
+    store: Store
+    prefixes: tuple[str, ...]
+    credentials: StorageCredentials
+    properties: Mapping[str, str]
+
+    def config(self, endpoint: str) -> Mapping[str, str]:
+        """The properties of a loaded table; ``endpoint`` is where a client gets new credentials."""
+        # Clients that ask there want credentials which end.
+        again = {} if self.credentials.expires_at is None else {self.store.refresh: endpoint}
+        return {**self._properties, **again}
+
+    def storage_credentials(self) -> Sequence[Mapping[str, Any]]:
+        """The ``storage-credentials`` of an answer."""
+        return [{"prefix": prefix, "config": self._properties} for prefix in self.prefixes]
+
+    @property
+    def _properties(self) -> Mapping[str, str]:
+        return {**self.properties, **self.credentials.properties}
+
+
+@dataclass(frozen=True, slots=True)
+class Vending:
+    """The rules of a service; of several prefixes, the longest counts."""
+
+    rules: tuple[VendingRule, ...]
+
+    def for_table(self, table: str, scratch: str) -> Vended | None:
+        """Credentials that open a table and, in the same kind of store, its scratch folder, by the URIs clients know.
+
+        None if no rule has the table, or its rule says so.
+
+        Raises:
+            CredentialsUnavailableError: they cannot be had at the moment.
+            CredentialsRefusedError: they cannot be had as the service is configured.
+        """
+        fitting = [rule for rule in self.rules if is_below(table, rule.prefix)]
+        rule = max(fitting, key=lambda one: len(one.prefix), default=None)
+        if rule is None or rule.source is None:
+            return None
+        places = tuple(uri for uri in (table, scratch) if rule.store.has(uri))
+        return Vended(
+            store=rule.store,
+            prefixes=rule.store.prefixes(places),
+            credentials=rule.source.credentials_for(places),
+            properties=rule.properties,
+        )
+
+
+def asks_for_credentials(header: str | None) -> bool:
+    """Whether a client asks for credentials, by the header ``X-Iceberg-Access-Delegation``."""
+    return VENDED in {part.strip().lower() for part in (header or "").split(",")}
+
+
+_LAST_SECONDS = 60.0
+_LOG = logging.getLogger(__name__)
+
+
+class RenewedCredentials:
+    """The credentials of a source by place. Requests that wait for the same share one call. Thread-safe."""
+
+    def __init__(self, source: CredentialsSource, clock: Callable[[], float] = time.time) -> None:
+        self._source = source
+        self._clock = clock
+        self._lock = Lock()
+        self._known: dict[Places, StorageCredentials] = {}
+        self._under_way: dict[Places, Future[StorageCredentials]] = {}
+
+    def credentials_for(self, places: Places) -> StorageCredentials:
+        """Credentials with at least half of their time, or, while the source does not answer, with the rest of it.
+
+        Raises:
+            CredentialsUnavailableError: they cannot be had at the moment.
+            CredentialsRefusedError: they cannot be had as the service is configured.
+        """
+        with self._lock:
+            known = self._known.get(places)
+            if known is not None and self._is_fresh(known):
+                return known
+            waiting = self._under_way.get(places)
+            is_first = waiting is None
+            if waiting is None:
+                waiting = self._under_way[places] = Future()
+        if is_first:
+            self._make(places, known, waiting)
+        return waiting.result()
+
+    def _make(self, places: Places, known: StorageCredentials | None, waiting: "Future[StorageCredentials]") -> None:
+        try:
+            made = self._made(places, known)
+        except BaseException as error:  # noqa: BLE001 - raised again for each that waits
+            with self._lock:
+                del self._under_way[places]
+            waiting.set_exception(error)
+        else:
+            with self._lock:
+                self._known = {one: kept for one, kept in self._known.items() if not self._is_over(kept)}
+                self._known[places] = made
+                del self._under_way[places]
+            waiting.set_result(made)
+
+    def _made(self, places: Places, known: StorageCredentials | None) -> StorageCredentials:
+        try:
+            return self._source.credentials_for(places)
+        except CredentialsUnavailableError as error:
+            if known is None or known.expires_at is None or self._clock() + _LAST_SECONDS > known.expires_at:
+                raise
+            _LOG.warning("credentials are given for a second time, since there are no new ones: %s", error)
+            return known
+
+    def _is_fresh(self, one: StorageCredentials) -> bool:
+        return one.expires_at is None or self._clock() < (one.made_at + one.expires_at) / 2
+
+    def _is_over(self, one: StorageCredentials) -> bool:
+        return one.expires_at is not None and self._clock() > one.expires_at
+
+
+CREDENTIALS = "credentials"
+_SHORTEST, _USUAL, _LONGEST = 900, 3600, 43_200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of credentials: the stores that it is for, its options with their types, and how its source is made.
+
+    ``shown`` has the options that clients get, by the properties that they know them by; ``needed`` those without which
+    there is no source.
+    """
+
+    stores: tuple[Store, ...]
+    options: Mapping[str, type]
+    source: Callable[[Mapping[str, Any]], CredentialsSource | None]
+    shown: Mapping[str, str] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+
+
+def needed(table: Mapping[str, Any], name: str) -> str:
+    """The text of an option.
+
+    Raises:
+        QueryError: it is not there.
+    """
+    if name not in table:
+        raise QueryError(f"{CREDENTIALS}.{name}", "nothing", "a text")
+    text: str = table[name]
+    return text
+
+
+def places_of_secrets(*parts: str) -> dict[str, type]:
+    """The options that name the places of some secrets."""
+    return {f"{part}-{place}": str for part in parts for place in ("file", "env")}
+
+
+def secret(table: Mapping[str, Any], part: str) -> Secret | None:
+    """The place of a secret; None if the options name none.
+
+    Raises:
+        QueryError: they name two.
+    """
+    file, variable = table.get(f"{part}-file"), table.get(f"{part}-env")
+    if file is not None and variable is not None:
+        raise QueryError(f"{CREDENTIALS}.{part}", "two places", f"{part}-file or {part}-env")
+    if file is not None:
+        return Secret(option=f"{CREDENTIALS}.{part}-file", file=Path(file))
+    return None if variable is None else Secret(option=f"{CREDENTIALS}.{part}-env", variable=variable)
+
+
+def session_seconds(table: Mapping[str, Any]) -> int:
+    """How long credentials hold.
+
+    Raises:
+        QueryError: too short or too long.
+    """
+    seconds: int = table.get("session-seconds", _USUAL)
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise QueryError(f"{CREDENTIALS}.session-seconds", str(seconds), f"{_SHORTEST} to {_LONGEST}")
+    return seconds

@@ -1,0 +1,158 @@
+"""Credentials for S3, as the configuration of a service names them: sessions of a role, or a key.
+
+[[credentials]]
+prefix = "s3://lake/"
+kind = "sts"
+region = "eu-west-1"
+role = "arn:aws:iam::123456789012:role/lake-reader"
+
+Keys of S3: where their parts are, and how clients get them.
+
+One key for all places and all clients: it opens what its owner may open, and does not expire by itself.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_bridge.errors import QueryError
+from hudi_bridge.service.credentials import (
+    CREDENTIALS,
+    S3,
+    CredentialsRefusedError,
+    CredentialsSource,
+    Kind,
+    Places,
+    RenewedCredentials,
+    Secret,
+    StorageCredentials,
+    needed,
+    places_of_secrets,
+    secret,
+    session_seconds,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySecrets:
+    """The places of the parts of a key of S3."""
+
+    access_key_id: Secret
+    secret_access_key: Secret
+    session_token: Secret | None = None
+
+    def read(self) -> tuple[str, str, str | None]:
+        """The access key id, the secret access key and the session token.
+
+        Raises:
+            CredentialsRefusedError: one of them is missing.
+        """
+        try:
+            token = None if self.session_token is None else self.session_token.read()
+            return self.access_key_id.read(), self.secret_access_key.read(), token
+        except QueryError as error:
+            raise CredentialsRefusedError(str(error)) from None
+
+
+def key_properties(access_key_id: str, secret_access_key: str, session_token: str | None) -> Mapping[str, str]:
+    """A key of S3 as clients get it."""
+    token = {} if session_token is None else {"s3.session-token": session_token}
+    return {"s3.access-key-id": access_key_id, "s3.secret-access-key": secret_access_key} | token
+
+
+@dataclass(frozen=True, slots=True)
+class StaticCredentials:
+    """The key that is in some files or environment variables at the moment."""
+
+    keys: KeySecrets
+
+    def credentials_for(self, places: Places) -> StorageCredentials:  # noqa: ARG002 - the same for all
+        """The key.
+
+        Raises:
+            CredentialsRefusedError: it is not there.
+        """
+        return StorageCredentials(properties=key_properties(*self.keys.read()), made_at=time.time(), expires_at=None)
+
+
+_PARTS = ("access-key-id", "secret-access-key", "session-token")
+_OF_STORE: Mapping[str, type] = {"region": str, "endpoint": str, "path-style-access": bool}
+_SHOWN = {"region": "client.region", "endpoint": "s3.endpoint", "path-style-access": "s3.path-style-access"}
+_ROLE = re.compile(r"arn:[a-z0-9-]+:iam::[^:]*:role/.+")
+_KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[^:*?$]+:[^:*?$]+:key/[^*?$]+")
+
+
+def _static(table: Mapping[str, Any]) -> CredentialsSource:
+    keys = _keys(table)
+    if keys is None:
+        raise QueryError(
+            f"{CREDENTIALS} of kind static", "no key", f"{_PARTS[0]}-file or -env, {_PARTS[1]}-file or -env"
+        )
+    return StaticCredentials(keys)
+
+
+def _assumed(table: Mapping[str, Any]) -> CredentialsSource:
+    # Needs boto3, which services without roles do without.
+    from hudi_bridge.service.assumed_roles import AssumedRole  # noqa: PLC0415
+
+    role, seconds = needed(table, "role"), session_seconds(table)
+    if not _ROLE.fullmatch(role):
+        raise QueryError(f"{CREDENTIALS}.role", repr(role), "an ARN such as arn:aws:iam::123456789012:role/lake-reader")
+    kms_keys = table.get("kms-keys", ())
+    if not all(isinstance(one, str) and _KMS_KEY.fullmatch(one) for one in kms_keys):
+        expected = "ARNs such as arn:aws:kms:eu-west-1:123456789012:key/of-the-lake"
+        raise QueryError(f"{CREDENTIALS}.kms-keys", repr(kms_keys), expected)
+    return RenewedCredentials(
+        AssumedRole(
+            role,
+            region=table["region"],
+            session_seconds=seconds,
+            external_id=table.get("external-id"),
+            endpoint=table.get("sts-endpoint"),
+            keys=_keys(table),
+            kms_keys=kms_keys,
+        )
+    )
+
+
+def _keys(table: Mapping[str, Any]) -> KeySecrets | None:
+    """The places of a key; None if the configuration names none.
+
+    Raises:
+        QueryError: there is only a part of a key, or it is not there.
+    """
+    access_key_id, secret_access_key, session_token = (secret(table, part) for part in _PARTS)
+    if access_key_id is None and secret_access_key is None and session_token is None:
+        return None
+    if access_key_id is None or secret_access_key is None:
+        raise QueryError(CREDENTIALS, "a part of a key", f"{_PARTS[0]} and {_PARTS[1]}")
+    keys = KeySecrets(access_key_id=access_key_id, secret_access_key=secret_access_key, session_token=session_token)
+    for one in (access_key_id, secret_access_key, session_token):
+        if one is not None:
+            one.read()
+    return keys
+
+
+STATIC = Kind(
+    stores=(S3,),
+    options={**_OF_STORE, **places_of_secrets(*_PARTS)},
+    shown=_SHOWN,
+    needed=("region",),
+    source=_static,
+)
+STS = Kind(
+    stores=(S3,),
+    options={
+        **STATIC.options,
+        "role": str,
+        "external-id": str,
+        "session-seconds": int,
+        "sts-endpoint": str,
+        "kms-keys": list,
+    },
+    shown=_SHOWN,
+    needed=("region",),
+    source=_assumed,
+)

@@ -1,0 +1,419 @@
+"""Chooses the reader of a split.
+
+Reads splits from a store: enough of them at the same time to hide that each request takes a while.
+
+Threads fetch the files of splits ahead, up to a number of bytes; as many as there are cores decode what has arrived.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import Any, Self
+from weakref import WeakSet
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.caching import memory_bytes
+from hudi_bridge.changes.reader import ChangeReader
+from hudi_bridge.changes.split import ChangeSplit
+from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.operations import current_context, operation
+from hudi_bridge.readers.blobs import BatchReader, with_blobs
+from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
+from hudi_bridge.readers.realtime_compacted import BaseFileReader, RealtimeCompactedReader
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.schedule import BatchSource, most_at_once
+from hudi_bridge.readers.selective import ReadExtent
+from hudi_bridge.readers.small_slices import SlicesTogether, SmallSlices, are_read_together, is_small, small_groups
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.splits.planner import Split
+from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.threads import Workers, map_in_threads, number_in
+
+_LOG = logging.getLogger(__name__)
+_FEWEST_LOOKED_INTO = 4
+"""Fewer small slices in which record keys are looked up are read one by one, with the footers that are kept."""
+
+
+class SplitReader:
+    """The rows of one split; made by ``open_reader``.
+
+    Reads nothing until rows are requested; each method that returns rows reads them again. Holds the log records of the
+    split and a few batches in memory. A context manager: leaving it, like ``close``, releases open files and threads,
+    even if not all rows have been read.
+    """
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader: BatchReader | None = reader
+        self._schema = reader.schema
+        self._iterations: WeakSet[Generator[pa.RecordBatch, None, None]] = WeakSet()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, read as they are consumed, in no particular order.
+
+        Raises:
+            QueryError: the reader is closed, before or during the iteration.
+            HudiReadError: a file cannot be read.
+        """
+        if self._reader is None:
+            raise _closed()
+        return self._until_closed(_batches_of(self._reader))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def to_table(self) -> pa.Table:
+        """All rows; raises the same errors as ``batches``."""
+        return pa.Table.from_batches(self.batches(), self._schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow reader, read as they are consumed; raises the same errors as ``batches``."""
+        return pa.RecordBatchReader.from_batches(self._schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401 - as Arrow has it
+        """The rows as an Arrow C stream."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Releases files, threads and log records; the reader cannot be used afterwards.
+
+        Must not be called while another thread waits for a batch.
+        """
+        self._reader = None
+        for batches in tuple(self._iterations):
+            batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _until_closed(self, batches: Generator[pa.RecordBatch, None, None]) -> Iterator[pa.RecordBatch]:
+        self._iterations.add(batches)
+        yield from batches
+        # The consumer must not take a part of the rows for all of them.
+        if self._reader is None:
+            raise _closed()
+
+
+def open_reader(
+    split: Split,
+    *,
+    columns: Sequence[str] | None = None,
+    row_filter: pc.Expression | None = None,
+    filesystem: Any = None,  # noqa: ANN401 - of any library
+) -> SplitReader:
+    """Opens a reader for a split; the split is all it needs.
+
+    ``columns`` are the columns to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
+    ``HudiTable.open``.
+
+    Raises:
+        QueryError: a column or the filter does not fit the table.
+    """
+    return open_reader_in(split.context.open_storage(filesystem), split, columns, row_filter)
+
+
+def open_reader_in(
+    storage: Storage,
+    split: Split,
+    columns: Sequence[str] | None = None,
+    row_filter: pc.Expression | None = None,
+    *,
+    use_threads: bool = True,
+    at_once: int = 1,
+) -> SplitReader:
+    """As ``open_reader``, with an open storage; ``use_threads`` and ``at_once`` are as for ``reader_for``.
+
+    Raises:
+        QueryError: a column or the filter does not fit the table.
+    """
+    request = RowRequest.of(split.context.schema, columns, row_filter)
+    return SplitReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
+
+
+def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
+    """What is wrong with the files of a split, which are read for it; None if they can be read."""
+    try:
+        deque(open_reader_in(storage, split).batches(), 0)
+    except HudiReadError as error:
+        return error
+    return None
+
+
+def with_small_ones_together(
+    storage: Storage, splits: Sequence[Split], request: RowRequest, at_once: int
+) -> list[Split | SmallSlices]:
+    """The same slices, with local small ones grouped; ``at_once`` of the results are read at the same time.
+
+    Files with keys are read one by one.
+    """
+    is_apart = not storage.is_local or storage.decryption is not None
+    if is_apart or not splits or not are_read_together(request, splits[0].context):
+        return list(splits)
+    small = [split for split in splits if isinstance(split, RealtimeFileSplit) and is_small(split)]
+    if request.record_keys is not None and len(small) < _FEWEST_LOOKED_INTO:
+        return list(splits)
+    others = [split for split in splits if not isinstance(split, RealtimeFileSplit) or not is_small(split)]
+    pieces = iter(small)
+    sizes = small_groups(len(small), at_once, are_held=request.is_held)
+    groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in sizes]
+    return [*groups, *others]
+
+
+def reader_for(
+    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
+) -> BatchReader:
+    """The reader of a split; with ``use_threads``, it uses several cores.
+
+    ``at_once`` splits that are read at the same time share the memory for logs.
+    """
+    reader = _reader_of_rows(storage, split, request, use_threads=use_threads, at_once=at_once)
+    # Images of changes are as they were stored.
+    return reader if isinstance(split, ChangeSplit) else with_blobs(reader, storage, split.slices[0].context)
+
+
+def _reader_of_rows(
+    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
+) -> BatchReader:
+    if isinstance(split, SmallSlices):
+        return SlicesTogether(
+            storage,
+            split,
+            request,
+            lambda piece: _slice_reader(storage, piece, request, use_threads=use_threads, at_once=at_once).batches(),
+            at_once=at_once,
+        )
+    if isinstance(split, ChangeSplit):
+        open_slice = partial(_reader_of_rows, storage, use_threads=use_threads, at_once=at_once)
+        return ChangeReader(storage, split, request, open_slice, at_once)
+    if not isinstance(split, RealtimeFileSplit):
+        raise QueryError("split", type(split).__name__, "a split of a plan")
+    return _slice_reader(storage, split, request, use_threads=use_threads, at_once=at_once)
+
+
+def read_rows(
+    storage: Storage,
+    split: Split | SmallSlices,
+    *,
+    request: RowRequest,
+    use_threads: bool,
+    at_once: int,
+    context: Any = None,  # noqa: ANN401 - of OpenTelemetry
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split, as its ``reader_for`` has them; ``context`` is that of its span.
+
+    The reader lives no longer than this, so that the log records of the split are released once it has been read.
+    """
+    with operation(_LOG, "read", logging.DEBUG, context, table=storage.shown_path) as reading:
+        if reading.is_heard:
+            reading.note(slices=", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in split.slices))
+        reader = reader_for(storage, split, request, use_threads=use_threads, at_once=at_once)
+        with closing(_batches_of(reader)) as batches:
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                yield batch
+            reading.note(rows=rows)
+
+
+def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> ReadExtent:
+    """What a read of a slice needs of its base file, at most; the footer is read.
+
+    Raises:
+        HudiReadError: the footer cannot be read.
+    """
+    return _slice_reader(storage, split, request, use_threads=False, at_once=1).extent()
+
+
+def _slice_reader(
+    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool, at_once: int
+) -> RealtimeCompactedReader | BaseFileReader:
+    context = split.context
+    request = request.with_keys_of_filter(context)
+    if context.commit_times is not None:
+        request = request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times)), context.schema)
+    rule = context.merge_rule
+    if rule is not None and split.log_paths:
+        return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
+    if split.base_path is None:
+        raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
+    return BaseFileReader(storage, split, split.base_path, request, use_threads=use_threads)
+
+
+def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:
+    yield from reader.batches()
+
+
+def _closed() -> QueryError:
+    return QueryError("reader", "one that has been closed", "an open one; open_reader makes another")
+
+
+_AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
+_BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
+_DEFAULT_AT_ONCE = 32
+_DEFAULT_BYTES = 256 << 20
+_SHARE_OF_MEMORY = 8
+_FEW_ROWS_AT_ONCE = 16
+_QUEUE_BYTES = 32 << 20
+_LARGE_BYTES = 32 << 20
+"""Columns of this size fill the line: they are fetched one after the other, so that the first can be read early."""
+_POLL_SECONDS = 0.2
+
+
+def slices_at_once() -> int:
+    """How many splits are fetched or read at the same time: HUDI_BRIDGE_STORE_SLICES, or 32."""
+    return number_in(_AT_ONCE_VARIABLE, _DEFAULT_AT_ONCE, least=1)
+
+
+def bytes_ahead() -> int:
+    """How many bytes are fetched ahead: HUDI_BRIDGE_STORE_BYTES, or 256 MiB, but no more than 1/8 of the memory."""
+    return number_in(_BYTES_VARIABLE, min(_DEFAULT_BYTES, memory_bytes() // _SHARE_OF_MEMORY), least=1)
+
+
+def iter_from_store(
+    storage: Storage, splits: Sequence[Split], request: RowRequest
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of all splits; an error in one of them stops all.
+
+    If the consumer stops early, the threads stop at their next batch or request.
+    """
+    fetching = min(len(splits), slices_at_once())
+    # Where few rows are wanted, each split needs further requests and little time of a core.
+    is_selective = any(_is_selective(request, split) for split in splits[:1])
+    reading = max(1, min(len(splits), _FEW_ROWS_AT_ONCE)) if is_selective else most_at_once(len(splits))
+    read = partial(read_rows, request=request, use_threads=len(splits) == 1, at_once=reading, context=current_context())
+    # Few splits leave room for the files of each.
+    files_at_once = max(1, slices_at_once() // max(1, fetching))
+    parts = (_part(storage, split, request, read, at_once=reading, files_at_once=files_at_once) for split in splits)
+    ahead = _Ahead(fetching, reading, bytes_ahead())
+    workers = Workers(ahead.sources(parts), fetching, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
+    try:
+        workers.start()
+        yield from workers.items()
+    finally:
+        workers.stopped = True
+        ahead.stop()
+        workers.end()
+
+
+def _is_selective(request: RowRequest, split: Split) -> bool:
+    return any(request.is_selective(dict(piece.partition_values)) for piece in split.slices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is read of one split: ``fetch`` does requests, and returns what yields the batches."""
+
+    size_bytes: int
+    fetch: Callable[[FetchingMuch], BatchSource]
+
+
+def _part(
+    storage: Storage,
+    split: Split,
+    request: RowRequest,
+    read: Callable[[Storage, Split], Iterator[pa.RecordBatch]],
+    *,
+    at_once: int,
+    files_at_once: int,
+) -> _Part:
+    slices = [FilesOfSlice(storage, piece, request, at_once) for piece in split.slices]
+
+    def fetch(fetching_much: FetchingMuch) -> BatchSource:
+        wanted = {path: file for piece in slices for path, file in piece.to_fetch(fetching_much)}
+        fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
+        return partial(read, storage.fetched_ahead(dict(zip(wanted, fetched, strict=True))), split)
+
+    return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
+
+
+class _Ahead:
+    """Lets workers fetch parts as long as there is room for their bytes, and some of them read what they have fetched.
+
+    Only workers wait here; the consumer tells them to stop by a flag.
+    """
+
+    def __init__(self, fetching: int, reading: int, most_bytes: int) -> None:
+        self._fetching = fetching
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._freed: SimpleQueue[int] = SimpleQueue()
+        self._is_stopped = False
+        self._to_read, self._to_fetch_much = _Turns(reading), _Turns(1)
+
+    def stop(self) -> None:
+        """Let nobody wait any more."""
+        self._is_stopped = True
+        self._freed.put(0)
+        for turns in (self._to_read, self._to_fetch_much):
+            turns.stop(self._fetching)
+
+    def sources(self, parts: Iterable[_Part]) -> Iterator[BatchSource]:
+        """What the workers iterate over; waits for room before each."""
+        for part in parts:
+            while not self._is_stopped and not self._has_room_for(part.size_bytes):
+                with suppress(Empty):
+                    self._bytes -= self._freed.get(timeout=_POLL_SECONDS)
+            if self._is_stopped:
+                return
+            self._bytes += part.size_bytes
+            yield partial(self._batches, part)
+
+    def _has_room_for(self, size: int) -> bool:
+        return not self._bytes or self._bytes + size <= self._most_bytes
+
+    def _batches(self, part: _Part) -> Iterator[pa.RecordBatch]:
+        try:
+            read = part.fetch(self._fetching_much)
+            with self._to_read.taken() as has_turn:
+                if has_turn:
+                    yield from read()
+        finally:
+            self._freed.put(part.size_bytes)
+
+    def _fetching_much(self, size: int) -> AbstractContextManager[object]:
+        """A context in which columns of this size are fetched."""
+        return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken()
+
+
+class _Turns:
+    """Lets a limited number of workers do something at the same time."""
+
+    def __init__(self, at_once: int) -> None:
+        self._free: SimpleQueue[None] = SimpleQueue()
+        self._is_stopped = False
+        for _ in range(at_once):
+            self._free.put(None)
+
+    def stop(self, waiting: int) -> None:
+        """Let nobody wait any more, of this number of workers at most."""
+        self._is_stopped = True
+        for _ in range(waiting):
+            self._free.put(None)
+
+    @contextmanager
+    def taken(self) -> Iterator[bool]:
+        """A context in which one worker has its turn; False if nobody needs what it would do."""
+        while not self._is_stopped:
+            # The timeout is for a consumer that was interrupted before it could end the waiting.
+            with suppress(Empty):
+                self._free.get(timeout=_POLL_SECONDS)
+                break
+        try:
+            yield not self._is_stopped
+        finally:
+            self._free.put(None)

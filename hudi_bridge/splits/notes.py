@@ -1,0 +1,157 @@
+"""What a plan found and passed over, step by step, for those who ask what a query reads.
+
+Warnings of a plan, each logged once per process.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.options import READ_AS_RELEASE_KEY
+from hudi_bridge.storage.masking import masked
+
+_Split = TypeVar("_Split")
+
+METADATA_TABLE = "metadata table"
+LISTING = "listing of folders"
+COMMITS = "commits of the range"
+PARTITION_CONDITION = "partition condition"
+PARTITIONS = "partitions"
+SLICES = "file slices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """Where the names of files come from; ``why_not_metadata_table`` is None if it is that."""
+
+    name: str
+    why_not_metadata_table: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruningStep:
+    """One step of pruning: how many there were ``before`` and are left ``after`` it, of ``unit``.
+
+    The unit is ``partitions`` or ``file slices``.
+
+    Both are None if the step was not taken, and ``why_not`` says why. Of a listing of folders, a folder that was ruled
+    out with all partitions in it counts as one partition.
+
+    Part of an ``Explanation``.
+    """
+
+    name: str
+    unit: str
+    before: int | None
+    after: int | None
+    why_not: str | None
+
+
+class PlanNotes:
+    """Collects the steps of one plan, in the order in which they are first mentioned."""
+
+    def __init__(self) -> None:
+        """Notes without a step."""
+        self._steps: dict[str, PruningStep] = {}
+        self.listed = 0
+        """The number of splits that were listed, before any index was asked."""
+        self.files_found_by: FileSource | None = None
+        """How the names of files were found, if not as in other queries of the table."""
+
+    @property
+    def steps(self) -> tuple[PruningStep, ...]:
+        """The steps so far."""
+        return tuple(self._steps.values())
+
+    def counting(self, splits: Iterable[_Split]) -> Iterator[_Split]:
+        """The same splits; they are counted as listed."""
+        for split in splits:
+            self.listed += 1
+            yield split
+
+    def counted(self, name: str, before: int, after: int, unit: str = SLICES) -> None:
+        """Note a step; a part of the table at a time is added up."""
+        known = self._steps.get(name)
+        if known is not None:
+            before, after = before + (known.before or 0), after + (known.after or 0)
+        why_not = None if known is None else known.why_not
+        self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
+
+    def not_used(self, name: str, why_not: str, unit: str = SLICES) -> None:
+        """Note why a step was not taken, or not for all of the table."""
+        known = self._steps.get(name)
+        before, after = (None, None) if known is None else (known.before, known.after)
+        self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
+
+
+_LOG = logging.getLogger(__name__)
+_RELEASES = {False: "0.x", True: "1.x"}
+_given: set[str] = set()
+
+
+def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> None:
+    """Warn if properties and newest commit come from different releases of Hudi; None if the commit wrote no file.
+
+    The properties decide the rules by which a table is read. Hudi 1.x does not change them when it writes to a table of
+    version 6 without an upgrade; and after a downgrade, 0.x writes to a table with the properties of 1.x.
+    """
+    if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
+        return
+    _warn_once(
+        f"{config.table_path}: its properties are those of Hudi {_RELEASES[config.written_by_1x]}, whose rules hold, "
+        f"but Hudi {_RELEASES[newest_by_1x]} wrote the newest commit; the option {READ_AS_RELEASE_KEY} says whose "
+        "rules are to hold"
+    )
+
+
+def warn_of_log_of_compaction(log_path: str, compaction: str) -> None:
+    """Warn that a log file is skipped: its name has a pending compaction's instant, as before table version 8."""
+    _warn_once(
+        f"{log_path} is not read: it is named after the pending compaction {compaction}, as before table version 8; "
+        "Hudi passes it over, too, and loses what was written between the compaction's plan and an upgrade that did "
+        "not run it"
+    )
+
+
+def warn_of_unused_metadata(table_path: str, reason: str) -> None:
+    """Warn that the metadata table of a table cannot be used."""
+    _warn_once(f"{table_path}: files are listed in storage, since the metadata table cannot be used: {reason}")
+
+
+def warn_of_unread_commit(table_path: str, reason: str) -> None:
+    """Warn that a commit does not tell which files it wrote, so that lost ones would go unnoticed."""
+    _warn_once(f"{table_path}: the files that a commit wrote are not looked for, since it cannot be read: {reason}")
+
+
+def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str) -> None:
+    """Warn that a log file is read up to its end, as Hudi does, although it was longer."""
+    _warn_once(
+        f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what "
+        "it lacks is not read, as in Hudi"
+    )
+
+
+def warn_of_schema_beside_commits(table_path: str, source: str) -> None:
+    """Warn that no commit on the active timeline, nor the properties, have a schema, which is taken from elsewhere."""
+    _warn_once(f"{table_path}: no commit on the active timeline has a schema; the columns are those of {source}")
+
+
+def warn_of_missing_meta_columns(table_path: str, path: str, names: Iterable[str]) -> None:
+    """Warn that a file has no such columns, although hoodie.populate.meta.fields is true: they are null, as in Hudi."""
+    _warn_once(f"{masked(table_path)}: meta columns that {path} lacks are null: {', '.join(names)}")
+
+
+def warn_of_foreign_rows(table_path: str, path: str, column: str, text: str) -> None:
+    """Warn that the rows of a file say that they are of another file or partition; they are returned, as by Hudi."""
+    _warn_once(
+        f"{masked(table_path)}: the rows of {path} are those of another file, as their {column} {text!r} says; was it "
+        "put in the place of this one?"
+    )
+
+
+def _warn_once(message: str) -> None:
+    if message not in _given:
+        _given.add(message)
+        _LOG.warning("%s", message)

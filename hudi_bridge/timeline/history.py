@@ -1,0 +1,172 @@
+"""The archived timeline of layout 2: Parquet files of instants, listed by a manifest.
+
+    _version_                       the number of the valid manifest, as text
+    manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
+    <first>_<last>_<level>.parquet  instantTime, completionTime, action, metadata, plan, version
+
+``metadata`` is the content of the completed instant's file. Files outside the valid manifest are obsolete.
+
+Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``.
+
+The archived timeline: completed instants that writers have moved off the active timeline.
+
+Nothing is cached: each call reads the files again.
+
+Source: ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.imports import LaterModule
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
+from hudi_bridge.timeline.records import parse_record, records_field, text_field
+from hudi_bridge.timeline.timeline import TableState, latest_states
+
+_VERSION_FILE = "_version_"
+_MANIFEST = re.compile(r"manifest_([0-9]{1,9})")
+_DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
+
+
+def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
+    """The instants from ``since`` on, in the order of the files.
+
+    Raises:
+        CorruptTimelineError: a file is missing or damaged.
+    """
+    for path, _, last in _data_files(state):
+        if last < since:
+            continue
+        for row in _read_rows(state.storage, path, ["instantTime", "completionTime", "action"]):
+            action = parse_action(row["action"])
+            if action is not None and row["instantTime"] >= since:
+                yield Instant(
+                    requested_time=row["instantTime"],
+                    action=action,
+                    state=InstantState.COMPLETED,
+                    completion_time=row["completionTime"],
+                )
+
+
+def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
+    """The metadata of the wanted commits; only files that may hold one are opened.
+
+    Raises:
+        CorruptTimelineError: a file is missing or damaged.
+    """
+    for path, first, last in _data_files(state):
+        if not any(first <= time <= last for time in wanted):
+            continue
+        for row in _read_rows(state.storage, path, ["instantTime", "action", "metadata"], wanted):
+            if parse_action(row["action"]) in COMMIT_ACTIONS:
+                name = f"{path}, instant {row['instantTime']}"
+                yield row["instantTime"], parse_commit_metadata(row["metadata"] or b"", name)
+
+
+def _data_files(state: TableState) -> Iterator[tuple[str, str, str]]:
+    """The path, first instant and last instant of each file in the valid manifest."""
+    storage, folder = state.storage, state.config.archived_path
+    version = _manifest_version(storage, folder)
+    if version is None:
+        return
+    manifest_path = f"{folder}/manifest_{version}"
+    manifest = parse_record(_read_named(storage, manifest_path).to_pybytes(), manifest_path)
+    if manifest.get("files") is None:
+        raise CorruptTimelineError(manifest_path, None, f"the fields {list(manifest)}", "the list of files")
+    for entry in records_field(manifest, "files", manifest_path):
+        name = text_field(entry, "fileName", manifest_path)
+        match = _DATA_FILE.fullmatch(name)
+        if match is None:
+            raise CorruptTimelineError(manifest_path, None, repr(name), "<instant>_<instant>_<level>.parquet")
+        yield f"{folder}/{name}", match[1], match[2]
+
+
+def _read_named(storage: Storage, path: str) -> pa.Buffer:
+    """Reads a file named by the version file or the manifest. Raises CorruptTimelineError if it is missing."""
+    try:
+        return storage.read_buffer(path)
+    except FileNotFoundError as error:
+        raise CorruptTimelineError(path, None, "no such file", "a file that the history names") from error
+
+
+def _manifest_version(storage: Storage, folder: str) -> str | None:
+    path = f"{folder}/{_VERSION_FILE}"
+    try:
+        text = storage.read_bytes(path).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        # A writer that fails between the two files leaves a manifest without a version file.
+        names = (_MANIFEST.fullmatch(info.name) for info in storage.list_directory(folder))
+        return max((match[1] for match in names if match), key=int, default=None)
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise CorruptTimelineError(path, 0, repr(text[:16]), "the number of a manifest")
+    return text
+
+
+def _read_rows(
+    storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
+) -> list[dict[str, Any]]:
+    content = pa.BufferReader(_read_named(storage, path))
+    try:
+        with pq.ParquetFile(content, page_checksum_verification=True) as file:
+            if wrong := footer_mismatch(file.metadata):
+                raise CorruptTimelineError(path, None, *wrong)
+            rows = file.metadata.num_rows
+            table = file.read(columns)
+    except PARQUET_ERRORS as error:
+        raise CorruptTimelineError(
+            path, None, f"no readable Parquet ({first_line(error)})", "archived instants"
+        ) from error
+    # A damaged page may end a column early without an error.
+    if table.num_rows != rows:
+        raise CorruptTimelineError(path, None, f"{table.num_rows} rows", f"{rows}, as the footer says")
+    found = {name: table.schema.field(name).type for name in table.column_names}
+    expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
+    if found != expected:
+        raise CorruptTimelineError(path, None, f"columns {found}", f"columns {expected}")
+    if wanted is not None:
+        table = table.filter(pc.field("instantTime").isin(sorted(wanted)))
+    return [row for row in table.to_pylist() if row["instantTime"] is not None]
+
+
+if TYPE_CHECKING:
+    from hudi_bridge.timeline import archived_log
+else:
+    archived_log = LaterModule("hudi_bridge.timeline.archived_log")
+
+
+def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant, ...]:
+    """The archived instants, ordered by requested time, from ``since`` on.
+
+    Layout 1: reads all files; the completion time is ``stateTransitionTime``, None in tables of Hudi 0.12.
+    Layout 2: reads three columns of the files with instants from ``since`` on.
+
+    Raises:
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
+    """
+    if state.config.timeline_layout == 1:
+        return latest_states(archived_log.iter_instants(state, since))
+    return latest_states(iter_instants(state, since))
+
+
+def read_archived_commits(state: TableState, instant_times: Collection[str]) -> dict[str, CommitMetadata]:
+    """The metadata of archived commits by requested time, without instants that are not archived commits.
+
+    Raises:
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
+    """
+    if not instant_times:
+        return {}
+    if state.config.timeline_layout == 1:
+        return dict(archived_log.iter_commits(state, frozenset(instant_times)))
+    return dict(iter_commits(state, frozenset(instant_times)))

@@ -1,0 +1,1 @@
+"""What reads tables for people: doctor, trace, report, diff."""

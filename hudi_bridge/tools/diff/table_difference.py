@@ -1,0 +1,183 @@
+"""``TableDifference``: which records differ between two instants of a table, and how."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.readers.filters import RecordKey, spelled_keys, text_column
+from hudi_bridge.readers.request import RowRequest, column_names
+from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.table_files import FolderListings
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.timeline import TableState
+from hudi_bridge.tools.diff.states import (
+    DELETE,
+    INSERT,
+    MOVED_FROM,
+    OPERATION,
+    PARTITION,
+    UPDATE,
+    DifferencePlan,
+    RowTest,
+    StateDifferences,
+    difference_schema,
+    plan_difference,
+)
+
+
+class TableDifference:
+    """The records that differ between two instants; each method that returns records reads them again.
+
+    There is a row for each record, in no particular order: ``op`` (``insert``, ``update`` or ``delete``), ``key`` as in
+    ``_hoodie_record_key``, ``partition`` (its path), ``moved_from`` (the partition before, if it was another),
+    ``changed`` (the columns whose values an update has changed), and the structs ``before`` and ``after`` with the
+    compared columns.
+
+    Made by ``HudiTable.diff``.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        plan: DifferencePlan,
+        instants: tuple[str, str],
+        request: RowRequest,
+        keys: "Column | None" = None,
+        test: RowTest | None = None,
+    ) -> None:
+        """Differences by a plan; use ``HudiTable.diff`` instead. A ``test`` is given the request's filter columns."""
+        self._storage = storage
+        self._plan = plan
+        self._instants = instants
+        self._request = request
+        self._keys = keys
+        self._test = test
+
+    def __repr__(self) -> str:
+        before, after = self._instants
+        return f"<TableDifference {self._storage.shown_path!r}: from {before} to {after}>"
+
+    @property
+    def instants(self) -> tuple[str, str]:
+        """The instants before and after."""
+        return self._instants
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are compared, which are those of the images."""
+        return self._request.columns
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        table = self._plan.image.schema
+        return difference_schema(pa.schema([table.field(name) for name in self._request.columns]))
+
+    @property
+    def file_groups(self) -> tuple[int, int]:
+        """The number of file groups that are compared, and of those that are the same in both states."""
+        return len(self._plan.groups), self._plan.unchanged
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The records that differ, read as they are consumed.
+
+        Raises:
+            HudiReadError: a file cannot be read.
+            OSError: a temporary file cannot be written or read.
+        """
+        request = self._request
+        test = self._test or (None if request.row_filter is None else request.passes)
+        tested = request.filter_columns
+        return StateDifferences(self._storage, self._plan, request.columns, self._keys, test, tested).batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The records that differ, as an Arrow reader; raises like ``batches``."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_table(self) -> pa.Table:
+        """All records that differ; raises like ``batches``."""
+        return self.to_reader().read_all()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401 - as Arrow has it
+        """The records that differ, as an Arrow C stream."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+    def summary(self) -> pa.Table:
+        """The numbers of records by partition: ``inserted``, ``updated``, ``deleted``, and those that ``moved_in``.
+
+        Records that moved to a partition are updated there. Raises like ``batches``.
+        """
+        counts = DifferenceCounts()
+        for batch in self.batches():
+            counts.add(batch)
+        return counts.to_table()
+
+    def of_columns(self, columns: Sequence[str]) -> "TableDifference":
+        """The same differences, of these columns alone.
+
+        Raises:
+            QueryError: a column does not exist.
+        """
+        request = RowRequest.of(self._plan.image.schema, columns)
+        request = replace(self._request, columns=request.columns)
+        return TableDifference(self._storage, self._plan, self._instants, request, self._keys, self._test)
+
+    def where(self, test: RowTest, columns: Sequence[str]) -> "TableDifference":
+        """The same differences, of records that pass a test before or after, which is given these columns."""
+        request = replace(self._request, row_filter=None, filter_columns=tuple(columns))
+        return TableDifference(self._storage, self._plan, self._instants, request, self._keys, test)
+
+
+class DifferenceCounts:
+    """Counts records that differ, by partition."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count the records of a batch."""
+        counts: Any = pa.Table.from_batches([batch.select([PARTITION, OPERATION])]).group_by([PARTITION, OPERATION])
+        for row in counts.aggregate([([], "count_all")]).to_pylist():
+            self._counts[row[PARTITION], row[OPERATION]] += row["count_all"]
+        moved: Any = batch.filter(pc.is_valid(batch.column(MOVED_FROM))).column(PARTITION)
+        for row in moved.value_counts().to_pylist():
+            self._counts[row["values"], MOVED_FROM] += row["counts"]
+
+    def total(self, operation: str) -> int:
+        """The number of records with an operation."""
+        return sum(count for (_, counted), count in self._counts.items() if counted == operation)
+
+    def to_table(self) -> pa.Table:
+        """The counts, with a row for each partition."""
+        partitions = sorted({partition for partition, _ in self._counts})
+        names = {"inserted": INSERT, "updated": UPDATE, "deleted": DELETE, "moved_in": MOVED_FROM}
+        columns = {
+            name: pa.array([self._counts[partition, kind] for partition in partitions], pa.int64())
+            for name, kind in names.items()
+        }
+        return pa.table({PARTITION: pa.array(partitions, pa.string())} | columns)
+
+
+def difference_of(
+    listings: FolderListings,
+    states: tuple[TableState, TableState],
+    columns: Sequence[str] | None,
+    where: pc.Expression | None,
+    keys: Iterable[RecordKey] | None,
+) -> TableDifference:
+    """The difference of two states of a table, as ``HudiTable.diff`` describes it; raises like it.
+
+    ``listings`` have the files of the newest state.
+    """
+    plan = plan_difference(listings, *states)
+    schema = plan.image.schema
+    names = [name for name in schema.names if name not in META_COLUMNS] if columns is None else column_names(columns)
+    request = RowRequest.of(schema, names, where)
+    spelled = None if keys is None else text_column({text for key in keys for text in spelled_keys(key, plan.image)})
+    instants = (states[0].instant, states[1].instant)
+    return TableDifference(states[0].storage, plan, instants, request, spelled)

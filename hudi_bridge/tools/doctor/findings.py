@@ -1,0 +1,244 @@
+"""What an examination of a table has found: findings by severity, the costs of file slices, and what was read.
+
+From when on something is too old, too small or too much; where Hudi has such an option, its default is ours.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_bridge.config import TimelineTimezone
+from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.timeline.instant import seconds_between
+
+_LONGEST_TEXT = 300
+
+
+class Severity(IntEnum):
+    """How bad a finding is; a higher number is worse.
+
+    ``INFO`` is worth knowing. ``ADVICE`` is about what the table costs. ``WARNING`` needs somebody's attention,
+    although reads are right. With an ``ERROR``, reads may fail or be wrong.
+    """
+
+    INFO = 0
+    ADVICE = 1
+    WARNING = 2
+    ERROR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check has found.
+
+    ``path`` is relative to the table, None if the finding is of no single file; ``offset`` is in bytes. ``remedy`` is
+    what to do in Hudi. Names from outside are quoted in the texts, but control characters in ``path`` are as they are.
+
+    Part of a ``Diagnosis``.
+    """
+
+    severity: Severity
+    check: str
+    found: str
+    expected: str | None = None
+    remedy: str | None = None
+    path: str | None = None
+    offset: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The file and the offset, "" if there is no single file."""
+        if self.path is None:
+            return ""
+        return self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+
+    def __str__(self) -> str:
+        place = f"{self.place}: " if self.path is not None else ""
+        expected = f", expected {self.expected}" if self.expected else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.severity} {self.check}: {place}found {self.found}{expected}{remedy}"
+
+
+def of_error(error: Exception, *, severity: Severity, check: str, path: str | None, remedy: str | None) -> Finding:
+    """What an error says was found and expected, and where in the file; of what is unsupported, its name too."""
+    if isinstance(error, UnsupportedTableError):
+        found, expected = f"{error.feature} {error.found}", error.supported
+        return Finding(severity=severity, check=check, path=path, found=found, expected=expected, remedy=remedy)
+    if isinstance(error, CorruptTableError):
+        found, expected, offset = error.found, error.expected, error.offset
+        return Finding(
+            severity=severity, check=check, path=path, offset=offset, found=found, expected=expected, remedy=remedy
+        )
+    return Finding(severity=severity, check=check, path=path, found=str(error), remedy=remedy)
+
+
+def remedy_of(error: Exception, of_damage: str) -> str | None:
+    """What to do about an error that a check has met: ``of_damage`` only if it says that a file is damaged."""
+    if isinstance(error, CorruptTableError):
+        return of_damage
+    if isinstance(error, OSError):
+        return "try again; the file system failed, or a writer has changed the table meanwhile"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceCost:
+    """What the newest slice of a file group costs a reader.
+
+    ``log_ratio`` is log bytes over base bytes, None without a base file. ``merge_bytes`` is what a snapshot reads of
+    the slice beyond its base file: all of the logs. ``delta_commits`` is the number of writes in them,
+    ``is_overdue`` whether those are as many as Hudi waits for before it compacts.
+
+    Part of a ``Diagnosis``.
+    """
+
+    partition_path: str
+    file_id: str
+    base_bytes: int
+    log_bytes: int
+    log_files: int
+    delta_commits: int
+    log_ratio: float | None
+    merge_bytes: int
+    is_overdue: bool
+
+
+_COLUMNS: dict[str, pa.DataType] = {
+    "severity": pa.string(),
+    "check": pa.string(),
+    "path": pa.string(),
+    "offset": pa.int64(),
+    "found": pa.string(),
+    "expected": pa.string(),
+    "remedy": pa.string(),
+}
+FINDINGS_SCHEMA = pa.schema(_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The result of an examination.
+
+    ``path`` is that of the table, without secrets; the properties of the table are "" or 0 if they cannot be read.
+    ``findings`` are ordered, the worst first. ``slices`` has the costs of the newest file slices, the most expensive
+    first. ``checks`` are those that have run.
+
+    Made by ``HudiTable.doctor`` and ``hudi_bridge.tools.doctor.examine``.
+    """
+
+    path: str
+    name: str = ""
+    table_type: str = ""
+    table_version: int = 0
+    instant: str | None = None
+    deep: bool = False
+    findings: tuple[Finding, ...]
+    slices: tuple[SliceCost, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> Severity:
+        """The severity of the worst finding; INFO without any."""
+        return max((finding.severity for finding in self.findings), default=Severity.INFO)
+
+    def count(self, severity: Severity) -> int:
+        """The number of findings of a severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    def with_least(self, least: Severity) -> "Diagnosis":
+        """The same with the findings of at least a severity."""
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.severity >= least))
+
+    def to_table(self) -> pa.Table:
+        """One row for each finding, the worst first."""
+        rows = [asdict(finding) | {"severity": str(finding.severity)} for finding in self.findings]
+        return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        document: dict[str, Any] = asdict(self)
+        document["worst"] = str(self.worst)
+        for finding in document["findings"]:
+            finding["severity"] = str(finding["severity"])
+        return json.dumps(document)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once, the worst first, then by check, file and offset."""
+    by_text: dict[tuple[object, ...], Finding] = {}
+    for one in findings:
+        # What cannot be read is in the way of several checks: the first is that of the file itself.
+        by_text.setdefault((one.path, one.offset, one.found, one.severity), one)
+    return tuple(
+        sorted(by_text.values(), key=lambda one: (-one.severity, one.check, one.path or "", one.offset or 0, one.found))
+    )
+
+
+def quoted(text: object) -> str:
+    """A name from outside as it may stand in a text: in quotes, with escapes, and not too long."""
+    shown = repr(str(text))
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
+
+
+def listed(names: Iterable[object], most: int = 3) -> str:
+    """The first of some names, quoted, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(quoted(name) for name in every[:most]) + more
+
+
+_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of an examination.
+
+    ``pending_hours``: how long a write, rollback or restore may be under way. ``service_hours``: how long a compaction,
+    log compaction, clustering, clean or indexing may. ``delta_commits``: how many writes may be in the logs of a slice
+    (``hoodie.compact.inline.max.delta.commits``). ``log_ratio``: how many log bytes there may be for each base byte.
+    ``small_file_bytes``: what a base file should have at least (``hoodie.parquet.small.file.limit``). ``skew``: how
+    many times the median a partition may have. ``files``: of how many files at most the footers or headers are read.
+    """
+
+    pending_hours: float = 24
+    service_hours: float = 24
+    delta_commits: int = 5
+    log_ratio: float = 1.0
+    small_file_bytes: int = 104_857_600
+    skew: float = 10
+    files: int = 20_000
+
+
+def clock(timezone: TimelineTimezone) -> str:
+    """The current time as an instant of a timeline; that of writers in an unknown zone is taken for this machine's."""
+    now = datetime.now(UTC)
+    return _spelled(now if timezone is TimelineTimezone.UTC else now.astimezone())
+
+
+def hours_between(earlier: str, later: str) -> float | None:
+    """The hours from one instant to another; None if one of them is no time."""
+    seconds = seconds_between(earlier, later)
+    return None if seconds is None else seconds / _HOUR
+
+
+def age_text(hours: float) -> str:
+    """A number of hours for people."""
+    if hours < 1:
+        return f"{hours * 60:.0f} minutes"
+    return f"{hours:.0f} hours" if hours < 72 else f"{hours / 24:.0f} days"  # noqa: PLR2004 - three days
+
+
+def _spelled(moment: datetime) -> str:
+    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"

@@ -1,0 +1,264 @@
+"""Checks of the metadata table: that it can be read, and that its list of files is what storage has.
+
+Compares indexes of the metadata table that lead to record keys with the files: Bloom filters, secondary indexes.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
+from hudi_bridge.indexes.footer_index import filter_in_footer
+from hudi_bridge.indexes.key_index import stored_filters
+from hudi_bridge.indexes.metadata_table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.indexes.record_kinds import ALL_PARTITIONS, BLOOM_FILTERS, FILES, KEY, SECONDARY_INDEX
+from hudi_bridge.indexes.secondary_index import stored_keys
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
+from hudi_bridge.split_reader import open_reader_in
+from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
+from hudi_bridge.splits.stored_schema import scan_heads
+from hudi_bridge.timeline.instant import MILLIS_LENGTH
+from hudi_bridge.tools.doctor.examined import Examined, Footer
+from hudi_bridge.tools.doctor.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
+
+_TABLE, _FILES, _RECORDS = "metadata-table", "metadata-files", "metadata-records"
+_REBUILD = "CALL delete_metadata_table(table => …), then CALL create_metadata_table(table => …)"
+_NO_PARTITION = "."
+
+
+def metadata_table(examined: Examined) -> Iterator[Finding]:
+    """Every index can be used, and its files can be opened; nothing is under way in it for too long."""
+    table = examined.metadata_table
+    if table is None:
+        return
+    config = examined.config
+    for name in (*config.metadata_partitions, *config.metadata_partitions_inflight):
+        path = f"{METADATA_FOLDER}/{name}"
+        if name in config.metadata_partitions_inflight:
+            yield Finding(severity=Severity.INFO, check=_TABLE, path=path, found="an index that is being built")
+            continue
+        try:
+            yield from _files_of(table, name)
+        except (HudiReadError, FileNotFoundError) as error:
+            yield _unreadable(error, path)
+        reason = table.why_incomplete(name)
+        if reason is not None:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_TABLE,
+                path=path,
+                found=reason,
+                expected="an index with all commits of the table; readers do without it",
+                remedy=_REBUILD,
+            )
+    limit = examined.limits.service_hours
+    for instant in table.own.timeline.instants:
+        hours = hours_between(instant.requested_time[:MILLIS_LENGTH], examined.now)
+        if not instant.is_completed and hours is not None and hours > limit:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_TABLE,
+                path=METADATA_FOLDER,
+                found=f"a {instant.action} of {instant.requested_time} that has been {instant.state.name.lower()} for "
+                f"{age_text(hours)}",
+                expected=f"an end within {age_text(limit)}",
+                remedy="the next write to the table finishes it or rolls it back",
+            )
+
+
+def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
+    """What is wrong with the files of an index, by their ends and block headers."""
+    for group in (one for groups in table.file_groups(name).values() for one in groups):
+        if group.base is not None:
+            try:
+                group.base.open()
+            except CorruptTableError as error:
+                yield _unreadable(error, f"{METADATA_FOLDER}/{group.base.path}")
+        for log in group.piece.log_files:
+            path = f"{METADATA_FOLDER}/{log.path}"
+            try:
+                scan = scan_heads(table.own.storage, log.path, log.size_bytes)
+                if not scan.corrupt:
+                    group.require_committed(log.path, scan)
+            except HudiReadError as error:
+                yield _unreadable(error, path)
+                continue
+            for corrupt in scan.corrupt:
+                yield Finding(
+                    severity=Severity.ERROR,
+                    check=_TABLE,
+                    path=path,
+                    offset=corrupt.offset,
+                    found=f"a damaged block: {corrupt.reason}",
+                    expected="whole blocks",
+                    remedy=_REBUILD,
+                )
+
+
+def metadata_files(examined: Examined) -> Iterator[Finding]:
+    """The list of files in the metadata table is that of storage, as far as readers need it."""
+    table = examined.metadata_table
+    if table is None or FILES not in examined.config.metadata_partitions or table.why_not(FILES) is not None:
+        return
+    named = {str(name) for name in table.of_keys(FILES, [ALL_PARTITIONS]).column("name").to_pylist()}
+    indexed = {"" if name == _NO_PARTITION else name for name in named}
+    by_path = {file.path: file for file in examined.files}
+    needed = set(_needed(examined))
+    unknown = sorted({by_path[path].partition_path for path in needed} - indexed)
+    if unknown:
+        yield _wrong(METADATA_FOLDER, f"no partition {listed(unknown)}", "all partitions that have files")
+    records = table.of_keys(FILES, [path or _NO_PARTITION for path in sorted(indexed)])
+    sizes: dict[str, int] = {}
+    for key, name, size in zip(
+        *(records.column(one).to_pylist() for one in ("key", "name", "size_bytes")), strict=True
+    ):
+        sizes[stored_path(name if key == _NO_PARTITION else f"{key}/{name}")] = size
+    for path in sorted(needed - sizes.keys()):
+        if by_path[path].partition_path in indexed:
+            yield _wrong(
+                path, "a file that the metadata table does not have", "an entry; its rows are missing in reads"
+            )
+    for path, size in sorted(sizes.items()):
+        file = by_path.get(path)
+        if file is None and not _is_of_a_commit(examined, path):
+            # A write that failed after it was written to the metadata table; its rollback has begun, or is to come.
+            continue
+        if file is None:
+            yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
+        elif size > file.size_bytes or (file.base is not None and size != file.size_bytes):
+            yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+
+
+def _is_of_a_commit(examined: Examined, path: str) -> bool:
+    """Whether a file is one that readers take for committed; up to version 7, log files do not tell."""
+    name = path.rpartition("/")[2]
+    base = parse_base_file_name(name)
+    if base is not None:
+        return examined.timeline.is_committed(base.instant_time)
+    log = parse_log_file_name(name)
+    return log is None or not examined.is_1x_layout or examined.timeline.is_committed(log.instant_time)
+
+
+def _needed(examined: Examined) -> Iterator[str]:
+    """The files of the newest slices, without log files that hold nothing of a completed write."""
+    for piece in examined.slices:
+        if piece.base_file is not None:
+            yield piece.base_file.path
+        for log in piece.log_files:
+            scan = examined.log_heads.get(log.path)
+            blocks = () if scan is None or isinstance(scan, HudiReadError) else scan.blocks
+            times = [block.instant_time for block in blocks if block.holds_records]
+            if any(time is not None and examined.timeline.is_committed(time) for time in times):
+                yield log.path
+
+
+def _wrong(path: str, found: str, expected: str) -> Finding:
+    remedy = f"CALL validate_metadata_table_files(table => …) shows all; {_REBUILD}"
+    return Finding(severity=Severity.ERROR, check=_FILES, path=path, found=found, expected=expected, remedy=remedy)
+
+
+def metadata_records(examined: Examined) -> Iterator[Finding]:
+    """All records of all indexes can be decoded."""
+    table = examined.metadata_table
+    if table is None:
+        return
+    for name in examined.config.metadata_partitions:
+        try:
+            for _ in table.all(name):
+                examined.progress(f"records of {name}", 0, 0)
+        except (HudiReadError, FileNotFoundError) as error:
+            yield _unreadable(error, f"{METADATA_FOLDER}/{name}", _RECORDS)
+
+
+def _unreadable(error: Exception, path: str, check: str = _TABLE) -> Finding:
+    own = getattr(error, "path", None)
+    return of_error(
+        error,
+        severity=Severity.ERROR,
+        check=check,
+        path=f"{METADATA_FOLDER}/{own}" if own and not own.startswith(METADATA_FOLDER) and "://" not in own else path,
+        remedy=_REBUILD,
+    )
+
+
+_BLOOM, _SECONDARY = "bloom-filters", "secondary-index"
+_AS_TEXT = (pa.string(), pa.int32(), pa.int64())
+"""The types of columns whose values the index spells as Arrow does."""
+
+
+def bloom_filters(examined: Examined) -> Iterator[Finding]:
+    """The Bloom filter of a base file in the index is that of its footer: otherwise, look-ups may miss rows."""
+    table = examined.metadata_table
+    if table is None or BLOOM_FILTERS not in examined.config.metadata_partitions or table.why_not(BLOOM_FILTERS):
+        return
+    footers = {path: footer for path, footer in examined.footers.items() if isinstance(footer, Footer)}
+    names = [path.rpartition("/")[::2] for path in footers]
+    for (path, footer), stored in zip(footers.items(), stored_filters(table, names), strict=True):
+        own = filter_in_footer(footer.entries)
+        if own is not None and stored != own:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_BLOOM,
+                path=path,
+                found=f"no filter of the file in {BLOOM_FILTERS}" if stored is None else f"another in {BLOOM_FILTERS}",
+                expected="the Bloom filter in the footer of the file",
+                remedy=f"DROP INDEX {BLOOM_FILTERS} and create it again; until then, look-ups may miss rows",
+            )
+
+
+def secondary_indexes(examined: Examined) -> Iterator[Finding]:
+    """Each row is in the secondary indexes of its values: otherwise, filters leave it out.
+
+    Rows without a value are not looked for: older releases do not enter them, and no filter asks for them.
+    """
+    table, config = examined.metadata_table, examined.config
+    names = [name for name in config.metadata_partitions if name.startswith(SECONDARY_INDEX)]
+    if table is None or not names or not config.populates_meta_fields:
+        return
+    for name in names:
+        definition = table.definitions.get(name)
+        schema = examined.planner.schema(QueryType.SNAPSHOT)
+        if table.why_not(name) is not None or definition is None or len(definition.source_fields) != 1:
+            continue
+        column = definition.source_fields[0]
+        if column in schema.names and schema.field(column).type in _AS_TEXT:
+            yield from _of_column(examined, table, name, column)
+
+
+def _of_column(examined: Examined, table: MetadataTable, name: str, column: str) -> Iterator[Finding]:
+    known: Any = pa.concat_tables([part.select([KEY]) for part in table.all(name)]).column(KEY)
+    missing: list[str] = []
+    for all_values, all_keys in _rows(examined, column):
+        values, keys = (one.filter(all_values.is_valid()) for one in (all_values, all_keys))
+        expected = stored_keys(values.cast(pa.string()), keys)
+        lacking = pc.invert(pc.is_in(expected, value_set=known.combine_chunks()))
+        missing += [str(key) for key in keys.filter(lacking).to_pylist()]
+    if missing:
+        yield Finding(
+            severity=Severity.ERROR,
+            check=_SECONDARY,
+            path=f"{METADATA_FOLDER}/{name}",
+            found=f"{len(missing)} record keys that the index lacks for their values of {quoted(column)}: "
+            f"{listed(sorted(missing))}",
+            expected="the record keys of each value; filters of readers that use the index leave these rows out",
+            remedy=f"DROP INDEX {name.removeprefix(SECONDARY_INDEX)} and create it again",
+        )
+
+
+def _rows(examined: Examined, column: str) -> Iterator[tuple[Column, Column]]:
+    """The values of a column and the record keys of all rows; slices that cannot be read are told of elsewhere."""
+    context = examined.planner.context(QueryType.SNAPSHOT)
+    for number, piece in enumerate(examined.slices):
+        examined.progress("values of indexes", number, len(examined.slices))
+        try:
+            split = examined.planner.split(piece, context)
+            for batch in open_reader_in(examined.storage, split, [column, RECORD_KEY_COLUMN]).batches():
+                yield batch.column(column), batch.column(RECORD_KEY_COLUMN)
+        except UnsupportedTableError:
+            raise
+        except (HudiReadError, FileNotFoundError):
+            continue

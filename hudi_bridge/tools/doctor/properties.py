@@ -1,0 +1,258 @@
+"""Checks of the table's properties: that they do not contradict each other, the schema, or the table's folder.
+
+Checks of the schema history: it can be read, and the columns of every file can be read as those of the table.
+"""
+
+from collections.abc import Hashable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_bridge.config import BACKUP_PATH, HOODIE_FOLDER, MergeMode, QueryType
+from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTableError
+from hudi_bridge.merge import rules
+from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
+from hudi_bridge.schema.evolve import StoredAs, key_of_schema
+from hudi_bridge.schema.file_columns import Outcome, map_columns
+from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
+from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
+from hudi_bridge.timeline.instant import Action, parse_instant_file_name
+from hudi_bridge.tools.doctor.examined import Examined, Footer
+from hudi_bridge.tools.doctor.findings import Finding, Severity, listed, quoted
+
+_CHECK = "properties"
+_PATH = f"{HOODIE_FOLDER}/hoodie.properties"
+_REPAIR = "CALL repair_overwrite_hoodie_props(table => …, new_props_file_path => …)"
+_ERROR = partial(Finding, severity=Severity.ERROR, check=_CHECK, path=_PATH, remedy=_REPAIR)
+_WARNING = partial(Finding, severity=Severity.WARNING, check=_CHECK, path=_PATH, remedy=_REPAIR)
+
+
+def properties(examined: Examined) -> Iterator[Finding]:
+    """The properties agree with each other, with the schema, and with what is in the table's folder."""
+    yield from _merging(examined)
+    yield from _fields(examined)
+    yield from _folders(examined)
+
+
+def _merging(examined: Examined) -> Iterator[Finding]:
+    config = examined.config
+    by_strategy = rules.MODE_OF_STRATEGY.get(config.merge_strategy_id or "")
+    if examined.is_1x_layout and config.merge_mode is not None and by_strategy not in (None, config.merge_mode):
+        yield _ERROR(
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the id of the strategy for {by_strategy}",
+            expected="a mode and a strategy of the same kind",
+        )
+    payload = (config.payload_class or "").rpartition(".")[2]
+    of_mode = {name: mode for mode, name in rules.PAYLOAD_OF_MODE.items()}.get(payload)
+    if (
+        examined.is_1x_layout
+        and config.merge_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
+        and of_mode not in (None, config.merge_mode)
+    ):
+        yield _ERROR(
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the payload {quoted(payload)} of {of_mode}",
+            expected="a payload that does what the mode says; Hudi goes by the mode",
+        )
+    if config.merge_mode is MergeMode.EVENT_TIME and not config.ordering_fields and examined.is_merge_on_read:
+        yield _WARNING(
+            found="hoodie.record.merge.mode=EVENT_TIME_ORDERING without an ordering field",
+            expected="hoodie.table.ordering.fields, or COMMIT_TIME_ORDERING; the later write wins",
+        )
+    if examined.is_merge_on_read:
+        try:
+            merge_rule(config, examined.state.options.payloads)
+        except UnsupportedTableError as error:
+            yield Finding(
+                severity=Severity.INFO,
+                check=_CHECK,
+                path=_PATH,
+                found=f"the {error.feature} {error.found}, whose merges are not known here",
+                remedy="to read the table with Hudi Bridge, pass a payload of your own",
+            )
+    both = sorted(set(config.metadata_partitions) & set(config.metadata_partitions_inflight))
+    if both:
+        yield _WARNING(found=f"the indexes {listed(both)} both complete and being built", expected="one of the two")
+
+
+def _fields(examined: Examined) -> Iterator[Finding]:
+    config = examined.config
+    names = read_query_schema(examined.state).arrow.names
+    if not names:
+        return
+    lower = {name.lower() for name in names}
+    for key, fields in (
+        ("hoodie.table.recordkey.fields", config.record_key_fields),
+        ("hoodie.table.ordering.fields", config.ordering_fields),
+    ):
+        # Before 1.0, Hudi names an ordering field although the table has none.
+        unknown = [name for name in fields if name.partition(".")[0].lower() not in lower]
+        is_default = fields == ("ts",) and key == "hoodie.table.ordering.fields"
+        if unknown and not is_default:
+            yield _ERROR(
+                found=f"{key} with {listed(unknown)}", expected=f"columns of the table: {listed(names[-9:], 9)}"
+            )
+    kind, keys, parts = config.key_generator, config.record_key_fields, config.partition_fields
+    if kind == "SIMPLE" and (len(keys) > 1 or len(parts) > 1):
+        yield _ERROR(found=f"the key generator SIMPLE with the fields {listed((*keys, *parts))}", expected="COMPLEX")
+    if kind == "NON_PARTITION" and parts:
+        yield _ERROR(
+            found=f"the key generator NON_PARTITION with the partition fields {listed(parts)}", expected="none"
+        )
+
+
+def _folders(examined: Examined) -> Iterator[Finding]:
+    config, storage = examined.config, examined.storage
+    listing = storage.list_directory(HOODIE_FOLDER)
+    names = {info.name for info in listing}
+    if BACKUP_PATH.rpartition("/")[2] in names:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_CHECK,
+            path=BACKUP_PATH,
+            found="a backup of the properties beside them",
+            expected="none, unless a writer is changing them right now",
+            remedy="the next writer of Hudi ends the interrupted change",
+        )
+    wanted = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if wanted and "metadata" not in names:
+        yield _ERROR(
+            found=f"the indexes {listed(wanted)}, but no metadata table",
+            expected=f"the folder {HOODIE_FOLDER}/metadata",
+        )
+    if config.timeline_layout > 1:
+        left = [name for name in names if name[:1].isdigit() and parse_instant_file_name(name, 1) is not None]
+        if left:
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_CHECK,
+                path=f"{HOODIE_FOLDER}/{min(left)}",
+                found=f"{len(left)} files of a timeline of layout 1",
+                expected=f"instants in {config.timeline_path} alone",
+                remedy="an upgrade was interrupted, or an older release writes to the table: stop it",
+            )
+    if not examined.is_merge_on_read:
+        logs = [file.path for file in examined.files if file.log is not None and not file.is_cdc]
+        if logs:
+            yield _ERROR(
+                found=f"the type COPY_ON_WRITE, but {len(logs)} log files ({listed(logs)})", expected="no logs"
+            )
+        deltas = {one.requested_time for one in examined.timeline.commits() if one.action is Action.DELTA_COMMIT}
+        bases = [one.base_file.path for one in examined.slices if one.base_file and one.base_instant_time in deltas]
+        if bases:
+            yield _ERROR(
+                found=f"the type COPY_ON_WRITE, but {len(bases)} base files of delta commits ({listed(bases)})",
+                expected="base files of commits; Hudi passes over delta commits here",
+            )
+
+
+_HISTORY, _COLUMNS = "schema-history", "file-schemas"
+
+
+def schema_history(examined: Examined) -> Iterator[Finding]:
+    """The schemas of all commits can be parsed, and so can the history with column ids, if there is one."""
+    for time, commit in examined.commits.items():
+        for text, parse in ((commit.schema_text, parse_avro_schema), (commit.latest_schema, parse_internal_schema)):
+            if text is None:
+                continue
+            try:
+                parse(text, f"commit {time}")
+            except CorruptTableError as error:
+                yield Finding(
+                    severity=Severity.ERROR,
+                    check=_HISTORY,
+                    found=f"in the commit {time} {error.found}",
+                    expected=error.expected,
+                    remedy="restore the commit's file from a backup",
+                )
+    query = read_query_schema(examined.state)
+    if query.source is not None:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_HISTORY,
+            path=examined.config.timeline_path,
+            found=f"no commit with a schema; the columns are those of {query.source}",
+            expected="the writer's schema in a commit, or hoodie.table.create.schema",
+            remedy="the next commit with rows has it; until then, Hudi may read the table as empty, or fail",
+        )
+    if query.history is not None and query.ids is not None:
+        versions = {schema.version_id for schema in parse_schema_history(query.history, SCHEMA_FOLDER)}
+        latest = parse_internal_schema(query.ids, SCHEMA_FOLDER).version_id
+        if latest not in versions:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_HISTORY,
+                path=SCHEMA_FOLDER,
+                found=f"versions up to {max(versions, default=0)}",
+                expected=f"the version {latest}, which the newest commit names",
+                remedy="restore the folder from a backup; without, renamed columns of older files read as null",
+            )
+
+
+def file_schemas(examined: Examined) -> Iterator[Finding]:
+    """The columns of each base file and log block can be read as those of the table."""
+    state = examined.state
+    query = read_query_schema(state)
+    columns, path_columns = columns_of_query(query, examined.config, QueryType.SNAPSHOT)
+    history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
+    query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
+    known: dict[Hashable, list[str]] = {}
+    for path, offset, instant, stored in _stored_schemas(examined):
+        file_ids = schema_for_instant(history, instant)
+        stored_as = StoredAs.PARQUET if offset is None else StoredAs.AVRO
+        key = (key_of_schema(stored), stored_as, "" if file_ids is None else str(file_ids.version_id))
+        if key not in known:
+            mapped = map_columns(
+                stored,
+                columns,
+                file_ids=file_ids,
+                query_ids=query_ids,
+                path_columns=path_columns,
+                stored_as=stored_as,
+            )
+            known[key] = [
+                f"the column {quoted(one.file_column)} as {one.file_type}, which cannot be read as {one.query_type}"
+                for one in mapped
+                if one.outcome is Outcome.REFUSED
+            ]
+        for found in known[key]:
+            yield Finding(
+                severity=Severity.ERROR,
+                check=_COLUMNS,
+                path=path,
+                offset=offset,
+                found=found,
+                expected="a type that the table's schema widens",
+                remedy="change the column back with ALTER TABLE, or write the file group again",
+            )
+
+
+def _stored_schemas(examined: Examined) -> Iterator[tuple[str, int | None, str, pa.Schema]]:
+    """Path, offset, instant and columns of base files and data blocks that can be read."""
+    parsed: dict[str, pa.Schema | None] = {}
+    for piece in examined.slices:
+        base = piece.base_file
+        footer = None if base is None else examined.footers.get(base.path)
+        if base is not None and isinstance(footer, Footer):
+            yield base.path, None, base.instant_time, footer.schema
+        for log in piece.log_files:
+            scan = examined.log_heads.get(log.path)
+            if scan is None or isinstance(scan, HudiReadError):
+                continue
+            for block in scan.blocks:
+                text = block.schema_text
+                if not block.is_data or text is None or block.instant_time is None:
+                    continue
+                if text not in parsed:
+                    parsed[text] = _parsed(text, block.path)
+                schema = parsed[text]
+                if schema is not None:
+                    yield block.path, block.offset, block.instant_time, schema
+
+
+def _parsed(text: str, path: str) -> pa.Schema | None:
+    try:
+        return arrow_schema(parse_avro_schema(text, path))
+    except HudiReadError:
+        # The check of log blocks says so.
+        return None

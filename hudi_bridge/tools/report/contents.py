@@ -1,0 +1,345 @@
+"""What a report says of a table, gathered; how it looks is decided elsewhere.
+
+A part that cannot be read leaves its error in the report, and the others go on.
+
+What a compaction would give: bytes that a snapshot would no longer merge, and bytes to read and write for that.
+
+The cost of merging is counted in bytes of logs, all of which a snapshot reads. How large a compacted base file will be
+is not known before: as large as the old one if all log records are updates, and larger by at most the logs if all are
+inserts.
+
+The stories of records as HTML: every version with its values, why it won or lost, and the row that is left.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_bridge.config import TableType
+from hudi_bridge.display import clipped, counted, header_cell, page_text
+from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.inspection import inspect_commits, inspect_timeline
+from hudi_bridge.merge.payloads import infer_merge_mode
+from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.schema_history import SchemaVersion
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import Action, InstantLike, parse_query_instant, seconds_between
+from hudi_bridge.tools.doctor import Diagnosis, Limits, SliceCost, examine_state
+from hudi_bridge.tools.doctor.examined import Progress
+from hudi_bridge.tools.doctor.findings import clock
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory
+from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
+
+_FIRST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionGain:
+    """What compacting some file slices would give, in bytes.
+
+    ``saved_bytes`` are those of the logs that snapshots would no longer merge, ``saved_share`` their part of all logs,
+    between 0 and 1. ``read_bytes`` is what the compaction itself reads. It writes between ``least_written_bytes`` and
+    ``read_bytes``.
+    """
+
+    which: str
+    slices: int
+    saved_bytes: int
+    saved_share: float
+    read_bytes: int
+    least_written_bytes: int
+
+
+def compaction_gains(costs: Sequence[SliceCost], delta_commits: int) -> tuple[CompactionGain, ...]:
+    """The gain from all slices with logs, from those that Hudi would choose, and from the few with the most logs.
+
+    ``costs`` are those of a diagnosis, the most expensive first; ``delta_commits`` is after how many writes a slice is
+    compacted. Empty without logs.
+    """
+    merged = [cost for cost in costs if cost.log_files]
+    if not merged:
+        return ()
+    total = sum(cost.merge_bytes for cost in merged)
+    choices = [("all with logs", merged)]
+    overdue = [cost for cost in merged if cost.is_overdue]
+    if overdue:
+        choices.append((f"those with {delta_commits} writes or more in their logs", overdue))
+    if len(merged) > _FIRST:
+        choices.append((f"the {_FIRST} with the most bytes of logs", merged[:_FIRST]))
+    return tuple(_gain(which, chosen, total) for which, chosen in choices)
+
+
+def _gain(which: str, chosen: Sequence[SliceCost], total: int) -> CompactionGain:
+    saved = sum(cost.merge_bytes for cost in chosen)
+    base = sum(cost.base_bytes for cost in chosen)
+    return CompactionGain(
+        which=which,
+        slices=len(chosen),
+        saved_bytes=saved,
+        saved_share=saved / total if total else 0.0,
+        read_bytes=base + saved,
+        least_written_bytes=base,
+    )
+
+
+_COMPLETED = "completed"
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """An instant of the active timeline.
+
+    ``seconds`` is how long a completed action took, None where the timeline does not say it; of another action, how
+    long ago it was requested. The numbers of rows and bytes are None unless it is a completed commit.
+    """
+
+    requested_time: str
+    action: str
+    state: str
+    completion_time: str | None
+    seconds: float | None
+    operation: str | None
+    rows_inserted: int | None
+    rows_updated: int | None
+    rows_deleted: int | None
+    bytes_written: int | None
+    extra_metadata: tuple[tuple[str, str], ...]
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the action has ended."""
+        return self.state == _COMPLETED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCost:
+    """What the newest slices of a partition cost a reader together; sizes in bytes.
+
+    ``most_writes`` is the largest number of writes in the logs of one slice.
+    """
+
+    path: str
+    slices: int
+    base_bytes: int
+    log_bytes: int
+    log_files: int
+    most_writes: int
+    overdue: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What there is to say of a table.
+
+    ``facts`` are names and values. ``partitions`` are those with the most log bytes first; the slices themselves are in
+    ``diagnosis``. ``pending_compactions`` are instants. ``problems`` are parts that cannot be read, and why.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    timeline: tuple[TimelineEntry, ...]
+    diagnosis: Diagnosis
+    partitions: tuple[PartitionCost, ...]
+    gains: tuple[CompactionGain, ...]
+    pending_compactions: tuple[str, ...]
+    is_merge_on_read: bool
+    columns: pa.Schema | None
+    versions: tuple[SchemaVersion, ...]
+    stories: tuple[RecordHistory, ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+def gather(
+    table: HudiTable,
+    keys: Iterable[str] = (),
+    *,
+    deep: bool = False,
+    now: InstantLike | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Reads what ``HudiTable.doctor`` reads, commits, schemas, and the files that may hold the record keys.
+
+    ``now``, ``deep`` and ``limits`` are as for ``HudiTable.doctor``; ``progress`` is told what is being read.
+
+    Raises:
+        QueryError: ``now`` is no time, or a key no Unicode text.
+    """
+    config, tell = table.config, progress or (lambda *_: None)
+    moment = (
+        clock(config.timeline_timezone) if now is None else parse_query_instant(now, config.timeline_timezone, "now")
+    )
+    limits = limits or Limits()
+    # Users get the diagnosis without being told what is being read.
+    diagnosis = examine_state(table._state, deep=deep, now=moment, limits=limits, progress=tell)  # noqa: SLF001
+    problems: list[tuple[str, str]] = []
+
+    def part(name: str, read: Callable[[], _Part]) -> _Part | None:
+        tell(name, 0, 0)
+        try:
+            return read()
+        except QueryError:
+            raise
+        except (HudiReadError, OSError, pa.ArrowException) as error:
+            problems.append((name, str(error)))
+            return None
+
+    commits = part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)
+    histories = (part(f"story of {key!r}", partial(table.history_of, key)) for key in dict.fromkeys(keys))
+    stories = tuple(history for history in histories if history is not None)
+    return Report(
+        facts=tuple(_facts(table)),
+        timeline=tuple(_entry(row, moment) for row in commits.to_pylist()),
+        diagnosis=diagnosis,
+        partitions=partition_costs(diagnosis.slices),
+        gains=compaction_gains(diagnosis.slices, limits.delta_commits),
+        pending_compactions=tuple(
+            one.requested_time
+            for one in table.timeline.instants
+            if one.action is Action.COMPACTION and not one.is_completed
+        ),
+        is_merge_on_read=config.table_type is TableType.MERGE_ON_READ,
+        columns=part("columns", lambda: table.schema),
+        versions=part("schema history", lambda: table.schema_history) or (),
+        stories=stories,
+        problems=tuple(problems),
+    )
+
+
+def _facts(table: HudiTable) -> Iterable[tuple[str, str]]:
+    config = table.config
+    facts = (
+        ("path", table.path),
+        ("table type", str(config.table_type)),
+        ("table version", str(config.table_version)),
+        ("merge mode", str(infer_merge_mode(config))),
+        ("record key", ", ".join(config.record_key_fields)),
+        ("ordering fields", ", ".join(config.ordering_fields)),
+        ("partition fields", ", ".join(config.partition_fields)),
+        ("newest instant", table.latest_instant or "none yet"),
+    )
+    return (fact for fact in facts if fact[1])
+
+
+def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
+    if row["state"] == _COMPLETED:
+        seconds = row.get("duration_seconds")
+    else:
+        since = seconds_between(row["requested_time"], now)
+        # The clock may be behind, or in another zone than a timeline that does not name its own.
+        seconds = None if since is None or since < 0 else since
+    return TimelineEntry(
+        requested_time=row["requested_time"],
+        action=row["action"],
+        state=row["state"],
+        completion_time=row["completion_time"],
+        seconds=seconds,
+        operation=row.get("operation"),
+        rows_inserted=row.get("rows_inserted"),
+        rows_updated=row.get("rows_updated"),
+        rows_deleted=row.get("rows_deleted"),
+        bytes_written=row.get("bytes_written"),
+        extra_metadata=tuple(row.get("extra_metadata") or ()),
+    )
+
+
+def partition_costs(costs: Sequence[SliceCost]) -> tuple[PartitionCost, ...]:
+    """The costs of the partitions, those with the most log bytes first."""
+    by_path = groupby(sorted(costs, key=_path), key=_path)
+    partitions = (_partition(path, tuple(pieces)) for path, pieces in by_path)
+    return tuple(sorted(partitions, key=lambda one: (-one.log_bytes, one.path)))
+
+
+def _path(cost: SliceCost) -> str:
+    return cost.partition_path
+
+
+def _partition(path: str, costs: Sequence[SliceCost]) -> PartitionCost:
+    return PartitionCost(
+        path=path,
+        slices=len(costs),
+        base_bytes=sum(cost.base_bytes for cost in costs),
+        log_bytes=sum(cost.log_bytes for cost in costs),
+        log_files=sum(cost.log_files for cost in costs),
+        most_writes=max(cost.delta_commits for cost in costs),
+        overdue=sum(cost.is_overdue for cost in costs),
+    )
+
+
+_VERSION_COLUMNS = ("number", "kind", "instant", "ordering", "values", "what became of it", "file")
+
+
+def story_html(history: RecordHistory) -> str:
+    """An ``article`` of one record key."""
+    return "".join(_story(history))
+
+
+def _story(history: RecordHistory) -> Iterator[str]:
+    yield f'<article class="record">\n<h3><code>{_text(history.record_key)}</code></h3>\n'
+    yield f'<p class="dim">as of {_text(history.instant)}, merged by {_text(history.rule)}</p>\n'
+    if not history.file_groups:
+        searched = counted(len(history.searched_file_groups), "file group")
+        yield f"<p>The record is not in the table; {searched} were searched.</p>\n"
+    for group in history.file_groups:
+        yield from _group(group)
+    unreadable = [place for group in history.searched_file_groups for place in group.unreadable]
+    if unreadable:
+        places = "".join(f"<li>{_text(place.text())}</li>" for place in unreadable)
+        yield f"<p>Unreadable, may have held the record:</p>\n<ul>{places}</ul>\n"
+    yield "</article>\n"
+
+
+def _group(group: FileGroupHistory) -> Iterator[str]:
+    place = f"partition {group.partition_path or '(none)'}, file group {group.file_id}"
+    yield f"<table><caption>Versions in {_text(place)}</caption>\n<thead><tr>"
+    yield from map(header_cell, _VERSION_COLUMNS)
+    yield "</tr></thead>\n<tbody>\n"
+    for number, version in enumerate(group.versions, start=1):
+        verdicts = [*group.verdict_texts(number), *(["wins"] if number == group.winner else [])]
+        yield _version(str(number), version, verdicts, is_winner=number == group.winner)
+    for uncounted in group.uncounted:
+        yield _version("–", uncounted.version, [f"does not count: {uncounted.reason}"], is_winner=False)  # noqa: RUF001
+    yield "</tbody></table>\n"
+    yield from _result(group)
+
+
+def _version(number: str, version: RecordVersion, verdicts: Sequence[str], *, is_winner: bool) -> str:
+    ordering = ordering_text(version.ordering) if version.ordering and not version.always_deletes else ""
+    block = "" if version.block_number is None else f", block {version.block_number} at byte {version.offset:,}"
+    earlier = version.commit_time not in (None, version.instant_time)
+    written = f", written by {version.commit_time}" if earlier else ""
+    carried = [name for name in version.carried if name not in META_COLUMNS]
+    shown = shown_values(version.row.select(carried)) if carried else {}
+    values = ", ".join(f"{name} = {value}" for name, value in shown.items())
+    kind = version.kind if version.delete is None else f"{version.kind} by {version.delete}"
+    cells = (ordering, values, "; ".join(verdicts), version.path.rpartition("/")[2] + block + written)
+    of_winner = ' class="winner"' if is_winner else ""
+    return (
+        f'<tr{of_winner}><th scope="row">{number}</th><td>{_text(kind)}</td>'
+        f'<td class="whole">{_text(version.instant_time)}</td>'
+        + "".join(f"<td>{_text(cell)}</td>" for cell in cells)
+        + "</tr>\n"
+    )
+
+
+def _result(group: FileGroupHistory) -> Iterator[str]:
+    if not group.result.num_rows:
+        yield "<p>No row is left.</p>\n"
+        return
+    more = "" if group.result.num_rows == 1 else f", the first of {group.result.num_rows:,}"
+    yield f"<table><caption>The row{more}</caption>\n<thead><tr>"
+    yield from map(header_cell, ("column", "value", "from version"))
+    yield "</tr></thead>\n<tbody>\n"
+    sources = dict(group.sources)
+    for name, value in shown_values(group.result.slice(0, 1)).items():
+        source = sources.get(name, "")
+        yield f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td><td>{source}</td></tr>\n'
+    yield "</tbody></table>\n"
+
+
+def _text(text: str) -> str:
+    return page_text(clipped(text))

@@ -1,0 +1,1 @@
+"""Where the versions of a record are."""

@@ -1,0 +1,394 @@
+"""Compares the versions of one record key in merge order: which of two wins, and why, in words.
+
+``merge.ordering`` decides. The reason is not the ordering value if the winner would also win with a lower one.
+
+The versions of one record key in files, as values.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_bridge.display import is_nested, to_json, values_as_text
+from hudi_bridge.merge.arrays import Column, Value, ordering_values
+from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.ordering import (
+    DELETE,
+    EARLIER,
+    HIGHER,
+    LATER,
+    ROW,
+    UNORDERED_DELETE,
+    Version,
+    field_source,
+    is_lower,
+    later_replaces,
+    log_replaces_base,
+    what_is,
+)
+from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.splits.split import ReadContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordVersion:
+    """One version of a record: a row of a base file, or a record of a log block.
+
+    ``instant_time`` is that of the base file or of the block. ``block_number`` counts the blocks of the log file from
+    1; ``offset`` is the byte at which the block starts. Both are None for a base row. ``ordering`` is empty if the
+    merge rule compares no ordering value. ``delete`` is what makes the version a delete, None if it is not one.
+    ``absent`` names the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version
+    is in a delete block. ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
+
+    Part of a ``FileGroupHistory``.
+    """
+
+    instant_time: str
+    path: str
+    block_number: int | None
+    offset: int | None
+    ordering: tuple[object, ...]
+    delete: str | None
+    is_partial: bool
+    absent: frozenset[str]
+    is_delete: bool
+    always_deletes: bool
+    marked: bool
+    row: pa.Table
+
+    @property
+    def is_base_row(self) -> bool:
+        """Whether the version is in a base file."""
+        return self.block_number is None
+
+    @property
+    def kind(self) -> str:
+        """The kind of the version, in at most two words."""
+        if self.is_base_row:
+            return "base row"
+        if self.delete is not None:
+            return "delete"
+        return "partial update" if self.is_partial else "log row"
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns that the version has values of: none in a delete block, in a partial update those it sets."""
+        names = self.row.schema.names if self.row.num_rows else ()
+        return tuple(name for name in names if name not in self.absent)
+
+    @property
+    def commit_time(self) -> str | None:
+        """The commit that last wrote the row; None for a delete block and in a table without meta columns."""
+        if not self.row.num_rows or COMMIT_TIME_COLUMN not in self.row.schema.names:
+            return None
+        value: str | None = self.row.column(COMMIT_TIME_COLUMN)[0].as_py()
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedVersion:
+    """A version that a snapshot does not see, and the reason.
+
+    Its ``row`` has only the columns that merging needs if its block has others that cannot be read.
+
+    Part of a ``FileGroupHistory``.
+    """
+
+    version: RecordVersion
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadablePlace:
+    """A damaged place in a log file that may have had the key; ``offset`` is None for the whole file.
+
+    Part of a ``FileGroupHistory``.
+    """
+
+    path: str
+    offset: int | None
+    reason: str
+
+    def text(self, shown_path: str | None = None) -> str:
+        """The place and what is wrong with it; ``shown_path`` is what to call the file, by default its path."""
+        where = "" if self.offset is None else f" at byte {self.offset:,}"
+        return f"{shown_path or self.path}{where}: {self.reason}"
+
+
+def shown_values(row: pa.Table) -> dict[str, str]:
+    """The values of a table of one row as text for display, by column."""
+    values = {field.name: values_as_text(row.column(field.name).combine_chunks())[0] for field in row.schema}
+    return {
+        name: to_json(value) if is_nested(row.schema.field(name).type) and value is not None else value_text(value)
+        for name, value in values.items()
+    }
+
+
+def value_text(value: object) -> str:
+    """A value as text for display."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def ordering_text(values: tuple[object, ...]) -> str:
+    """Ordering values as text for display, in parentheses if there are several."""
+    texts = [value_text(value) for value in values]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+_COMMIT_TIME = "commit-time ordering: the later one"
+_LATER = "the later one, whatever its ordering"
+_REPLACES_BASE = "the log replaces the base row, whatever its ordering"
+_LATE_DELETE = "a delete in the log, whatever its ordering"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The comparison of two versions: the numbers, from 1, of the winner and the loser, and the reason.
+
+    ``filled`` names the columns that the winner takes from the loser, or from versions that filled the loser.
+
+    Part of a ``FileGroupHistory``.
+    """
+
+    winner: int
+    loser: int
+    reason: str
+    filled: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutcome:
+    """All comparisons, in merge order, and their outcome.
+
+    ``winner`` is the number of the version that remains, which may be a delete; None without versions. ``sources``
+    holds for each column the number of the version from which its value comes; it is empty if no row remains, or if a
+    user's payload made the row.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    winner: int | None
+    sources: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contender:
+    """A log version with its number and its unset columns; ``ranked`` is the input of ``merge.ordering``."""
+
+    number: int
+    version: RecordVersion
+    unset: frozenset[str]
+    ranked: Version
+
+
+def compare_versions(
+    base: tuple[int, RecordVersion] | None,
+    log_versions: Sequence[RecordVersion],
+    blocks: Sequence[LogRecords],
+    numbers: Sequence[int],
+    context: ReadContext,
+    rule: MergeRule,
+) -> MergeOutcome:
+    """Compares log versions, which have these ``numbers``, and then the one that remains with the base row.
+
+    ``base`` is the base row that the log matches, with its number. ``blocks`` holds the log versions as merge input.
+    """
+    values = _ordering_columns(blocks, rule)
+    ranks = ordering_ranks(values if rule.ranks_logs else (), len(log_versions), rule, against_base=False).tolist()
+    defaults = context.defaults
+    contenders = [
+        _Contender(
+            number=number,
+            version=version,
+            unset=_unset_of(version, rule, defaults),
+            ranked=((rank,), version.is_delete, version.always_deletes),
+        )
+        for number, version, rank in zip(numbers, log_versions, ranks, strict=True)
+    ]
+    is_partial = any(version.absent for version in log_versions)
+    fold = _Fold(contenders[0], context.schema.names, rule, is_partial=is_partial)
+    for later in contenders[1:]:
+        fold.compare(later)
+    if base is None:
+        return fold.end()
+    survivor = [column.slice(numbers.index(fold.kept.number), 1) for column in values]
+    return fold.compare_base(*base, survivor, _unset_of(base[1], rule, defaults))
+
+
+class _Fold:
+    """The comparison of log versions: the winner so far, and the source of each of its columns."""
+
+    def __init__(self, first: _Contender, columns: Sequence[str], rule: MergeRule, *, is_partial: bool) -> None:
+        self.kept = first
+        self._rule = rule
+        self._merges_fields = is_partial or rule.fill is not None
+        self._merges_in_logs = is_partial or (rule.fill is not None and rule.fills_in_logs)
+        self._newest = META_FIELDS if rule.newest_meta else frozenset()
+        self._sources = dict.fromkeys(columns, first)
+        self._verdicts: list[Verdict] = []
+
+    def compare(self, later: _Contender) -> None:
+        """Compares the next log version with the winner so far."""
+        kept = self.kept
+        replaces = later_replaces(self._rule.precedence.in_logs, kept.ranked, later.ranked)
+        takes_later = {name: self._takes_later(name, later, replaces=replaces) for name in self._sources}
+        sources = {name: later if takes_later[name] else source for name, source in self._sources.items()}
+        filled = (name for name, takes in takes_later.items() if takes != replaces and name not in sources[name].unset)
+        winner, loser = (later, kept) if replaces else (kept, later)
+        self._record(winner.number, loser.number, _reason_in_logs(self._rule, kept, later), filled)
+        self.kept, self._sources = winner, sources
+
+    def _takes_later(self, name: str, later: _Contender, *, replaces: bool) -> bool:
+        if not self._merges_in_logs:
+            return replaces
+        unset = [name in self._sources[name].unset, name in later.unset]
+        pair = [self.kept.ranked, later.ranked]
+        return field_source(self._rule.precedence.in_logs, pair, unset, newest=name in self._newest) == 1
+
+    def compare_base(
+        self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
+    ) -> MergeOutcome:
+        """Compares the winner, given its ordering values, with the base row, and returns the outcome."""
+        log = self.kept.version
+        precedence = self._rule.precedence
+        # A row with a delete marker deletes if it wins, but is compared as it was among the log versions.
+        is_delete = log.is_delete and (precedence.marked_in_logs or not log.marked)
+        what = what_is(((), is_delete, log.always_deletes))
+        of_log: tuple[object, ...] = ()
+        of_base: tuple[object, ...] = ()
+        if precedence.over_base_row[what] == HIGHER:
+            of_log, of_base = _ranks_against_base(values, base, self._rule)
+            is_compared = all(self._rule.compares_with_base(column.type) for column in values)
+            reason = _comparison(log, of_log, base, of_base) if is_compared else _REPLACES_BASE
+        else:
+            reason = _reason_against_base(self._rule, log, what)
+        wins = log_replaces_base(precedence.over_base_row, of_base, (of_log, is_delete, log.always_deletes))
+        deletes = log.is_delete or log.marked
+        from_log = {
+            name for name in self._sources if self._comes_from_log(name, base_unset, wins=wins, deletes=deletes)
+        }
+        filled = () if deletes else (name for name in self._sources if (name in from_log) != wins)
+        winner, loser = (self.kept.number, number) if wins else (number, self.kept.number)
+        self._record(winner, loser, reason, filled)
+        if wins and deletes:
+            return self._outcome(winner, {})
+        sources = {name: source.number if name in from_log else number for name, source in self._sources.items()}
+        return self._outcome(winner, sources)
+
+    def _comes_from_log(self, name: str, base_unset: frozenset[str], *, wins: bool, deletes: bool) -> bool:
+        if deletes or not self._merges_fields:
+            return wins and not deletes
+        if name in self._newest:
+            return True
+        return name not in self._sources[name].unset if wins else name in base_unset
+
+    def end(self) -> MergeOutcome:
+        """The outcome if there is no base row."""
+        log = self.kept.version
+        left = {} if log.is_delete or log.marked else self._sources
+        return self._outcome(self.kept.number, {name: source.number for name, source in left.items()})
+
+    def _record(self, winner: int, loser: int, reason: str, filled: Iterable[str]) -> None:
+        named = tuple(name for name in filled if name not in META_FIELDS)
+        self._verdicts.append(Verdict(winner=winner, loser=loser, reason=reason, filled=named))
+
+    def _outcome(self, winner: int, sources: Mapping[str, int]) -> MergeOutcome:
+        known = sources if self._rule.payload is None else {}
+        return MergeOutcome(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known.items()))
+
+
+def _unset_of(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
+    if not version.row.num_rows:
+        return frozenset()
+    return version.absent.union(unset_fields(version.row, rule, defaults))
+
+
+def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule) -> list[Column]:
+    if not rule.uses_ordering:
+        return []
+    return [
+        pa.concat_arrays([block.ordering[position] for block in blocks])
+        for position in range(len(rule.ordering_fields))
+    ]
+
+
+def _ranks_against_base(
+    values: Sequence[Column], base: RecordVersion, rule: MergeRule
+) -> tuple[tuple[int], tuple[int]]:
+    both = []
+    for name, of_log in zip(rule.ordering_fields, values, strict=True):
+        of_base = ordering_values(name, base.row)
+        both.append(pa.concat_arrays([of_log, of_base.cast(of_log.type)]))
+    of_log_and_base = ordering_ranks(both, 2, rule, against_base=True).tolist()
+    return (of_log_and_base[0],), (of_log_and_base[1],)
+
+
+def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str:
+    if rule.payload is not None and not (kept.version.is_delete or later.version.is_delete):
+        return _combined(rule)
+    after_delete, earlier, what = rule.precedence.after_delete, what_is(kept.ranked), what_is(later.ranked)
+    outcome = rule.precedence.in_logs[earlier][what]
+    if outcome == LATER:
+        if not rule.uses_ordering:
+            return _COMMIT_TIME
+        if what == UNORDERED_DELETE:
+            return _unordered_delete(rule, later.version)
+        if what == DELETE:
+            return "a delete, whatever its ordering"
+        if earlier == ROW:
+            return _LATER
+        if after_delete[ROW] != LATER:
+            return "a row after a delete without an ordering value"
+        return "a row after a delete, whatever its ordering"
+    if outcome == EARLIER:
+        is_of_deletes = earlier == UNORDERED_DELETE and what == DELETE
+        return "delete with an ordering value after one without" if is_of_deletes else "the earlier one, whatever comes"
+    if not rule.ranks_logs:
+        return _LATER
+    return _comparison(later.version, later.ranked[0], kept.version, kept.ranked[0])
+
+
+def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
+    """Why the log version wins or loses, if ordering values do not decide."""
+    if rule.precedence.over_base_row[what] == EARLIER:
+        return "the base row stays, whatever comes"
+    if not rule.uses_ordering:
+        return _COMMIT_TIME
+    if what == UNORDERED_DELETE:
+        return _unordered_delete(rule, log)
+    if rule.payload is not None:
+        return _combined(rule) if what == ROW else _LATE_DELETE
+    replaces = rule.precedence.over_base_row[ROW] == LATER
+    return _REPLACES_BASE if replaces else _LATE_DELETE
+
+
+def _unordered_delete(rule: MergeRule, delete: RecordVersion) -> str:
+    # The Java Integer 0 counts as none.
+    if rule.precedence.orders_as_0x and any(
+        value is not None and (value != 0 or not isinstance(value, int)) for value in delete.ordering
+    ):
+        return "a delete, whatever its ordering"
+    return "delete without an ordering value"
+
+
+def _combined(rule: MergeRule) -> str:
+    return f"combined by {type(rule.payload).__name__}"
+
+
+def _comparison(
+    later: RecordVersion, later_rank: tuple[object, ...], earlier: RecordVersion, earlier_rank: tuple[object, ...]
+) -> str:
+    if not later.ordering and not earlier.ordering:
+        return "later, no ordering field"
+    one, other = ordering_text(later.ordering), ordering_text(earlier.ordering)
+    if later_rank == earlier_rank:
+        return f"later, equal ordering {one}" if one == other else f"later, equal ordering {one} and {other}"
+    direction = "lower" if is_lower(later_rank, earlier_rank) else "higher"
+    return f"{direction} ordering {one} than {other}"

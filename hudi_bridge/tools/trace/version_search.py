@@ -1,0 +1,120 @@
+"""Finds versions of records by any column: rows of base files and records of log blocks, even if they do not count."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.config import QueryType
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.scan import live_blocks
+from hudi_bridge.merge.arrays import Column
+from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.schedule import iter_parallel
+from hudi_bridge.readers.split_columns import record_keys
+from hudi_bridge.split_reader import reader_for
+from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.tools.trace.base_search import slices_to_search
+from hudi_bridge.tools.trace.log_search import scan_logs, scan_other_logs
+
+PARTITION_PATH, RECORD_KEY, ROW = "partition_path", "record_key", "row"
+
+_GROUPS_AT_ONCE = 2
+_LOG = logging.getLogger(__name__)
+
+
+def found_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns of found versions, for these columns of a table."""
+    fields = [schema.field(name) for name in columns]
+    return pa.schema([(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (ROW, pa.struct(fields))])
+
+
+def find_versions(
+    planner: SplitPlanner, request: RowRequest, partition_path: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The versions of records in a planner's snapshot that pass a filter, one batch after another, in no order.
+
+    A column that a partial update leaves out is null. Of base files, only row groups that may pass are read; of log
+    files, all blocks are decoded. Damaged blocks, and blocks that do not count and cannot be decoded, are passed over
+    with a warning.
+
+    Raises:
+        CorruptTableError: a file of the snapshot is damaged.
+        DataFileGoneError: a file of the snapshot no longer exists.
+        UnsupportedTableError: the table's records cannot be merged correctly.
+    """
+    context, storage = planner.context(QueryType.SNAPSHOT), planner.state.storage
+    if not context.schema.names:
+        return
+    slices = slices_to_search(planner, partition_path, request.row_filter)
+    sources = [partial(_of_group, storage, context, request, *group) for group in slices]
+    with closing(iter_parallel(sources, at_once=_GROUPS_AT_ONCE)) as batches:
+        yield from batches
+
+
+def _of_group(
+    storage: Storage, context: ReadContext, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    needed = tuple(dict.fromkeys((*request.needed, *context.key_columns)))
+    if split.base_path is not None:
+        base = replace(split, log_paths=(), log_sizes=(), log_size_bytes=0)
+        for batch in reader_for(storage, base, replace(request, columns=needed), use_threads=False).batches():
+            yield from _found(batch, record_keys(batch, context), request, split, is_filtered=True)
+    rule = context.merge_rule
+    if rule is not None:
+        yield from _of_logs(storage, rule, request, split, other_paths)
+
+
+def _of_logs(
+    storage: Storage, rule: MergeRule, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    scans = scan_logs(storage, split)
+    live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
+    counted = {(block.path, block.offset) for block in live}
+    others, unreadable = scan_other_logs(storage, split, other_paths)
+    for place in unreadable:
+        _LOG.warning("%s is not searched: %s", place.path, place.reason)
+    decoder = BlockDecoder(split, rule, request.needed)
+    for scan in (scans | others).values():
+        for corrupt in scan.corrupt:
+            _LOG.warning("%s at byte %d is not searched: %s", corrupt.path, corrupt.offset, corrupt.reason)
+        for block in scan.blocks:
+            if block.holds_records:
+                must_be_read = (block.path, block.offset) in counted
+                for records in _records(decoder, block, must_be_read=must_be_read):
+                    if records.rows is not None:
+                        yield from _found(records.rows, records.keys, request, split)
+
+
+def _records(decoder: BlockDecoder, block: LogBlock, *, must_be_read: bool) -> Iterator[LogRecords]:
+    try:
+        yield from decoder.pieces(block)
+    except HudiReadError as error:
+        if must_be_read:
+            raise
+        _LOG.warning("%s at byte %d is not searched: %s", block.path, block.offset, error)
+
+
+def _found(
+    rows: pa.RecordBatch, keys: Column, request: RowRequest, split: RealtimeFileSplit, *, is_filtered: bool = False
+) -> Iterator[pa.RecordBatch]:
+    if request.row_filter is not None and not is_filtered:
+        passes = pa.array(request.passes(rows.select(list(request.filter_columns))))
+        rows, keys = rows.filter(passes), keys.filter(passes)
+    if rows.num_rows:
+        schema = found_schema(split.context.schema, request.columns)
+        chosen = pa.StructArray.from_arrays(
+            [rows.column(name) for name in request.columns], fields=list(schema.field(ROW).type)
+        )
+        paths = pa.repeat(split.partition_path, rows.num_rows)
+        yield pa.record_batch([paths, pc.cast(keys, pa.string()), chosen], schema=schema)

@@ -1,0 +1,226 @@
+"""The public names, written down once more, so that none comes or goes unnoticed."""
+
+import builtins
+import dataclasses
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ForwardRef, get_args, get_origin
+
+import pytest
+
+import hudi_bridge
+from hudi_bridge import HudiReadError, HudiTable, InternalSchema, Limits, ReadContext, RecordMerger, RecordPayload
+from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
+from hudi_bridge.connectors.polars import scan, scan_dataset
+
+PUBLIC = {
+    "Action",
+    "BaseCheck",
+    "BaseFile",
+    "BatchScanner",
+    "CdcMode",
+    "ChangeFormat",
+    "ChangeSplit",
+    "ColumnMapping",
+    "CorruptBaseFileError",
+    "CorruptLogFileError",
+    "CorruptTableError",
+    "CorruptTimelineError",
+    "DataFileGoneError",
+    "Diagnosis",
+    "Explanation",
+    "FileColumns",
+    "FileGroupHistory",
+    "FileSlice",
+    "Finding",
+    "GroupChange",
+    "HudiDataset",
+    "HudiReadError",
+    "HudiTable",
+    "Instant",
+    "InstantNotReadableError",
+    "InstantRange",
+    "InstantState",
+    "InternalSchema",
+    "Limits",
+    "LogFile",
+    "LogFileName",
+    "MergeError",
+    "MergeMode",
+    "OnFilesGone",
+    "Outcome",
+    "PartitionFieldKind",
+    "PruningStep",
+    "QueryError",
+    "QueryType",
+    "ReadContext",
+    "RealtimeFileSplit",
+    "RecordHistory",
+    "RecordMerger",
+    "RecordPayload",
+    "RecordVersion",
+    "SchemaAmbiguity",
+    "SchemaAmbiguityKind",
+    "SchemaChange",
+    "SchemaChangeKind",
+    "SchemaEvolutionError",
+    "SchemaProposal",
+    "SchemaVersion",
+    "Severity",
+    "SkippedBlocks",
+    "SliceCost",
+    "SliceDelta",
+    "SliceToRead",
+    "Split",
+    "SplitReader",
+    "StorageError",
+    "StoredBaseFile",
+    "SurvivingLogRecords",
+    "TableConfig",
+    "TableDifference",
+    "TableNotFoundError",
+    "TableType",
+    "Timeline",
+    "TimelineTimezone",
+    "UncountedVersion",
+    "UnreadablePlace",
+    "UnsupportedTableError",
+    "Verdict",
+    "VersionToMerge",
+    "inspect_columns",
+    "inspect_commit",
+    "inspect_commit_files",
+    "inspect_commits",
+    "inspect_file_slices",
+    "inspect_files",
+    "inspect_metadata_records",
+    "inspect_metadata_table",
+    "inspect_splits",
+    "inspect_table",
+    "inspect_timeline",
+    "open_reader",
+    "slice_delta",
+}
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+OPAQUE = {ReadContext, InternalSchema}
+"""Classes whose docstrings say that their fields are not for users."""
+FOR_CONNECTORS = "storage"
+"""The parameter with which a connector hands over what it has open already, and the property to get it from."""
+FREE = (
+    "_duckdb",
+    "builtins",
+    "collections.abc",
+    "datetime",
+    "duckdb",
+    "numpy",
+    "os",
+    "polars",
+    "pyarrow",
+    "types",
+    "typing",
+)
+"""Modules of which any class may be named: those of Python, Arrow, NumPy and the engine of a connector."""
+MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(hudi_bridge.__all__) == PUBLIC
+    assert all(hasattr(hudi_bridge, name) for name in PUBLIC)
+    assert list(hudi_bridge.__all__) == sorted(hudi_bridge.__all__)
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", hudi_bridge.__version__)
+    project = tomllib.loads(PROJECT.read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hudi_bridge.__version__"}
+
+
+def test_every_error_of_the_tree_is_public() -> None:
+    tree = [HudiReadError]
+    for error in tree:
+        tree += error.__subclasses__()
+    assert {error.__name__ for error in tree} <= PUBLIC
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is_for(name: str) -> None:
+    assert importlib.import_module(name).__doc__
+
+
+EXPORTED = [getattr(hudi_bridge, name) for name in sorted(PUBLIC)]
+
+
+@pytest.mark.parametrize(
+    "exported",
+    [*EXPORTED, attach, Attached, attach_all, Lake, ViewPlan, scan, scan_dataset],
+    ids=lambda one: one.__name__,
+)
+def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
+    named = {kind for annotation, place in annotations(exported) for kind in kinds(annotation, place)}
+    assert named or issubclass(exported, Exception | enum.Enum)
+    known = {one for one in (*EXPORTED, Attached, Lake, ViewPlan) if isinstance(one, type)}
+    assert {kind for kind in named - known if not kind.__module__.startswith(FREE)} == set()
+
+
+@pytest.mark.parametrize(
+    "exported",
+    [
+        one
+        for one in EXPORTED
+        if isinstance(one, type)
+        and not issubclass(one, Exception | enum.Enum)
+        and one not in (HudiTable, Limits, RecordMerger, RecordPayload)
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_a_class_that_users_do_not_make_says_what_makes_it(exported: type) -> None:
+    found = re.findall(r"(?:[Mm]ade by|Part of an?) ``(\w+)", exported.__doc__ or "")
+    assert found
+    assert set(found) <= PUBLIC
+
+
+def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:
+    """What a public function, or the public parts of a class, are annotated with, and the module in which it means
+    something.
+    """
+    place = sys.modules[exported.__module__]
+    if inspect.isfunction(exported):
+        yield from ((one, place) for name, one in exported.__annotations__.items() if name != FOR_CONNECTORS)
+        return
+    if exported in OPAQUE:
+        yield str, place
+        return
+    for name, member in vars(exported).items():
+        function = getattr(member, "__func__", None) or getattr(member, "fget", None) or getattr(member, "func", member)
+        if inspect.isfunction(function) and not name.startswith("_") and name != FOR_CONNECTORS:
+            yield from annotations(function)
+    if dataclasses.is_dataclass(exported):
+        for field in dataclasses.fields(exported):
+            if not field.name.startswith("_"):
+                yield field.type, place
+
+
+def kinds(annotation: Any, place: Any) -> Iterator[type]:
+    """The classes that an annotation names, at any depth, also where it is a text."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        for name in re.findall(r"[A-Za-z_][\w.]*", annotation):
+            first, *parts = name.split(".")
+            found = vars(place).get(first, getattr(builtins, first, None))
+            for part in parts:
+                found = getattr(found, part)
+            yield from kinds(found, place)
+    elif arguments := annotation if isinstance(annotation, list) else get_args(annotation):
+        for one in (*arguments, get_origin(annotation)):
+            yield from kinds(one, place)
+    elif isinstance(annotation, type):
+        yield annotation

@@ -1,0 +1,46 @@
+"""Certificates of TLS for services on a loopback address, and trust stores for Java."""
+
+import datetime as dt
+import ipaddress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from hudi_bridge.service.server import Tls
+
+
+def certificate(folder: Path) -> Tls:
+    """A new certificate of this machine, signed by itself, and its key, in a folder."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(private)
+    return Tls(certificate=folder / "cert.pem", key=folder / "key.pem")
+
+
+def trust_store(tls: Tls, folder: Path, password: str) -> Path:
+    """A trust store for Java, in a folder, that holds the certificate alone."""
+    known = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    kept = pkcs12.PKCS12Certificate(known, b"hudi-bridge")
+    store = folder / "trust.p12"
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    store.write_bytes(pkcs12.serialize_java_truststore([kept], encryption))
+    return store

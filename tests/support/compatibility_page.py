@@ -1,0 +1,188 @@
+"""The tables of docs/compatibility.md that say what is read, from the golden tables and what the tests know of them.
+
+    python -m tests.support.compatibility_page
+
+writes them into the page. ``tests/project/test_compatibility_page.py`` fails if they are not up to date.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.connectors.trino import test_unmerged
+from tests.support import hudi_failures, refusals
+from tests.support.golden_cases import (
+    GoldenQuery,
+    golden_base_formats,
+    golden_bootstrapped,
+    golden_case,
+    golden_external,
+)
+from tests.support.other_golden import ORC_WITH_TIMES
+from tests.table.test_golden import ANSWERED, BY_HAND, DEVIATING, QUERIES, REFUSED, TWINS, UNANSWERED
+from tests.table.test_other_golden import MERGED_BY_TRINO
+from tests.table.test_peer import PEER_DIFFERS, PEER_REFUSES
+from tests.table.test_peer import TABLES as PEER_TABLES
+
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+BEGIN, END = "<!-- made by tests/support/compatibility_page.py: begin -->", "<!-- end -->"
+FEATURES: Mapping[str, str] = {
+    "a": "inserts, updates, deletes",
+    "b": "merge modes, payloads, deletes out of order",
+    "c": "kinds of log blocks, damaged and unfinished writes",
+    "d": "compaction, clustering, clean, archive, log files alone",
+    "e": "keys and partitions",
+    "f": "types",
+    "g": "schema evolution",
+    "h": "indexes",
+    "i": "change data capture, copy on write, empty tables",
+    "k": "concurrent writers, upgrades, SQL, odd keys, filters",
+    "v": "vectors, float to double",
+    "w": "operations of a changelog",
+}
+"""What the tables of each group are about."""
+
+OTHER_FEATURES: Mapping[str, Callable[[], Iterable[GoldenQuery]]] = {
+    "bootstrapped tables": golden_bootstrapped,
+    "external files": golden_external,
+    "base files of ORC, Lance, HFile": golden_base_formats,
+}
+"""What tables in archives of their own are about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenTable:
+    """A golden table: its group, the release that wrote it, and its version."""
+
+    name: str
+    group: str
+    release: str
+    version: int
+
+    @property
+    def writer(self) -> str:
+        """The column of the table, such as ``1.2.0 (9)``."""
+        return f"{self.release} ({self.version})"
+
+
+@cache
+def golden_tables() -> tuple[GoldenTable, ...]:
+    """All golden tables."""
+    found = []
+    for name in sorted({case for case, _ in QUERIES}):
+        folder = golden_case(name)
+        document = json.loads((folder / "case.json").read_text())
+        found.append(
+            GoldenTable(
+                name=name,
+                group=folder.parent.name.partition("-")[0],
+                release=document["hudi_version"],
+                version=document["table_version"],
+            )
+        )
+    return tuple(found)
+
+
+def sections() -> str:
+    """What stands between the marks of the page."""
+    lines = [
+        BEGIN,
+        "Tables by what they are about and by the release of Hudi that wrote them (in brackets the table version). A",
+        "number counts tables whose every query gives Hudi's rows; `+n` those where some query deliberately does",
+        "not, or where Hudi itself fails, which the next sections explain. [Tables of Flink](#tables-of-flink) are not",
+        "counted.",
+        "",
+        *_by_writer(),
+        "",
+        f"That is {len(QUERIES):,} queries to {len(golden_tables()):,} tables: {_counts()}.",
+        "",
+        "Python, DuckDB, Polars and Spark read all of them, but for timestamps of ORC. Trino reads what is published",
+        "for it; where it merges log records by itself (`--unmerged`), some tables are refused by name before anything",
+        "is published. The last column is another reader, the package `hudi` (hudi-rs), for the tables on which the",
+        "tests compare the two.",
+        "",
+        *_by_engine(),
+        END,
+    ]
+    return "\n".join(lines)
+
+
+def _counts() -> str:
+    kinds = (
+        ("answered as Hudi does", len(ANSWERED)),
+        ("answered otherwise", len(DEVIATING)),
+        ("answered where Hudi fails", len(set(TWINS) | set(BY_HAND) | set(UNANSWERED))),
+        ("refused as Hudi does", len(REFUSED)),
+    )
+    return ", ".join(f"{count:,} {what}" for what, count in kinds)
+
+
+def _by_writer() -> Iterator[str]:
+    writers = sorted({(table.release, table.version, table.writer) for table in golden_tables()}, key=_order)
+    names = [name for _, _, name in writers]
+    others = {case for case, index in QUERIES if (case, index) not in ANSWERED and (case, index) not in REFUSED}
+    cells: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
+    for table in golden_tables():
+        cells[table.group, table.writer][table.name in others] += 1
+    yield from _table(
+        ["about", *names],
+        [
+            [FEATURES[group], *(_cell(cells[group, name]) for name in names)]
+            for group in sorted({table.group for table in golden_tables()})
+        ],
+    )
+
+
+def _order(writer: tuple[str, int, str]) -> tuple[list[int], int]:
+    return [int(part) for part in writer[0].split(".")], writer[1]
+
+
+def _cell(found: Mapping[bool, int]) -> str:
+    same, other = found.get(False, 0), found.get(True, 0)
+    return " ".join(text for text in (str(same) if same else "", f"+{other}" if other else "") if text)
+
+
+def _by_engine() -> Iterator[str]:
+    rows = []
+    for group in sorted({table.group for table in golden_tables()}):
+        names = {table.name for table in golden_tables() if table.group == group}
+        refused = names & set(test_unmerged.REFUSED)
+        asked = names & set(PEER_TABLES)
+        peer = "not compared" if not asked else _outcome(asked, asked & set(PEER_REFUSES), asked & set(PEER_DIFFERS))
+        rows.append([FEATURES[group], f"read: {len(names)}", _outcome(names, refused, set()), peer])
+    for about, queries in OTHER_FEATURES.items():
+        names = {query.case for query in queries()}
+        refused_by_all = names & {ORC_WITH_TIMES}
+        refused = names - set(MERGED_BY_TRINO)
+        rows.append([about, _outcome(names, refused_by_all, set()), _outcome(names, refused, set()), "not compared"])
+    yield from _table(["about", "Python, DuckDB, Polars, Spark", "Trino, merging by itself", "hudi-rs"], rows)
+
+
+def _outcome(names: set[str], refused: set[str], differs: set[str]) -> str:
+    parts = (("read", len(names - refused - differs)), ("refused", len(refused)), ("differs", len(differs)))
+    return ", ".join(f"{what}: {count}" for what, count in parts if count)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row in (head, ["---"] * len(head), *rows):
+        yield "| " + " | ".join(row) + " |"
+
+
+def with_sections(page: str) -> str:
+    """The page with what is between its marks made anew."""
+    page = _between(page, BEGIN, END, sections())
+    page = _between(page, hudi_failures.BEGIN, hudi_failures.END, hudi_failures.section())
+    return _between(page, refusals.BEGIN, refusals.END, refusals.section())
+
+
+def _between(page: str, begin: str, end: str, section: str) -> str:
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + section + after
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_sections(PAGE.read_text()))

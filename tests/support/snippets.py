@@ -1,0 +1,380 @@
+"""The blocks of code of README and docs: found in the Markdown, and run.
+
+A block begins with its language and, where it needs one, its engine: ```` ```python engine=spark ````. ``RUN_BY`` says
+which test runs which; a block that is none of these fails tests/project/test_snippets.py. All blocks of a page that
+one test
+runs share a folder, with the tables that ``TABLES`` names in it, and their Python shares its names, as a reader's
+session would.
+
+``python``   is executed.
+``sql``      is asked of the engine, or of the page's DuckDB ``connection``.
+``console``  is typed into a terminal, line by line: what follows ``$``. Where the page shows what comes back, that has
+             to come back; ``…`` stands for anything. What follows ``hudi>`` is typed at the prompt. ``exit=N`` is how
+             the commands end, ``ctrl-c`` that they are interrupted once they have said what the page shows.
+"""
+
+import fcntl
+import multiprocessing
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from hudi_bridge.cli.main import main
+from tests.support.golden_cases import CACHE, golden_table, golden_trips
+from tests.support.table_writer import TableWriter, at
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+RUN_BY = {
+    ("python", None): "tests/project/test_snippets.py",
+    ("sql", None): "tests/project/test_snippets.py",
+    ("console", None): "tests/project/test_snippets.py",
+    ("python", "libraries"): "tests/integration/test_library_snippets.py",
+    ("python", "spark"): "tests/connectors/spark/test_spark_snippets.py",
+    ("sql", "spark"): "tests/connectors/spark/test_spark_snippets.py",
+    ("sql", "trino"): "tests/integration/test_trino_snippets.py",
+    ("console", "trino"): "tests/integration/test_trino_snippets.py",
+    ("toml", None): "tests/service/test_deployment.py",
+    ("properties", "trino"): "tests/integration/test_trino_snippets.py",
+    ("properties", "trino-with-credentials"): "tests/integration/test_trino_access.py",
+    ("properties", "presto"): "tests/integration/test_presto_server.py",
+}
+"""Which test runs the blocks of a language and an engine."""
+NOT_CODE = {"text"}
+TIMEOUT_SECONDS = 120
+_FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_TYPED = re.compile(r"^(?:hudi> |  \.\.\. )(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of code of a page; ``line`` is that of its first line."""
+
+    page: str
+    line: int
+    language: str
+    options: Mapping[str, str]
+    text: str
+
+    @property
+    def engine(self) -> str | None:
+        """What has to be there to run it, None for what the package alone does."""
+        return self.options.get("engine")
+
+    @property
+    def place(self) -> str:
+        """Where it stands."""
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command line, what the page shows of its output, and what is typed while it runs."""
+
+    line: str
+    output: str
+
+    @property
+    def typed(self) -> str:
+        """The lines that answer a prompt."""
+        return "".join(f"{one}\n" for one in _TYPED.findall(self.output))
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of a page, in their order."""
+    content = (ROOT / page).read_text(encoding="utf-8")
+    found = []
+    for fence in _FENCE.finditer(content):
+        language, *words = fence["info"].split() or [""]
+        options = {name: value for name, _, value in (word.partition("=") for word in words)}
+        line = content.count("\n", 0, fence.start("text")) + 1
+        found.append(Block(page=page, line=line, language=language, options=options, text=fence["text"]))
+    return found
+
+
+def blocks_of(runner: str) -> dict[str, list[Block]]:
+    """The blocks that a test runs, by page; pages without one are left out."""
+    by_page = {
+        page: [one for one in blocks(page) if RUN_BY.get((one.language, one.engine)) == runner] for page in PAGES
+    }
+    return {page: found for page, found in by_page.items() if found}
+
+
+def commands(text: str) -> list[Command]:
+    """The command lines of a console block."""
+    joined = text.replace("\\\n", " ")
+    parts = re.split(r"^\$ ", joined, flags=re.MULTILINE)
+    assert not parts[0].strip(), f"does not begin with $: {parts[0]}"
+    return [Command(line=line, output=output) for line, _, output in (part.partition("\n") for part in parts[1:])]
+
+
+@dataclass(kw_only=True)
+class Session:
+    """Runs blocks of one page, one after another, in a folder that has its tables."""
+
+    folder: Path
+    names: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        page: str,
+        folder: Path,
+        *,
+        path: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        **names: Any,
+    ) -> "Session":
+        """A session for a page; ``path`` is a folder of further commands, ``names`` are those that its Python has."""
+        for name, write in (TABLES[""] | TABLES.get(page, {})).items():
+            write(folder / name)
+        names["__name__"] = "__main__"
+        return cls(folder=folder, names=names, path=path, environment=environment or {})
+
+    def run(self, block: Block) -> None:
+        """Raises what the block raises, or an AssertionError unless it does what the page shows."""
+        if block.language == "python":
+            # Line numbers in a traceback are those of the page.
+            exec(compile("\n" * (block.line - 1) + block.text, block.page, "exec"), self.names)
+        elif block.language == "sql":
+            assert self.names["connection"].sql(block.text).fetchall(), block.place
+        else:
+            for command in commands(block.text):
+                self.run_command(command, block)
+
+    def run_command(self, command: Command, block: Block) -> None:
+        """Raises an AssertionError unless the command ends as the page says, with the output that it shows."""
+        first = command.line.split()[0]
+        if first in INSTALLERS:
+            INSTALLERS[first](command.line)
+            return
+        shown = expected(_TYPED.sub("…", command.output) if command.typed else command.output)
+        until = shown if "ctrl-c" in block.options else None
+        with nullcontext() if until is None else _alone():
+            code, seen = self.in_terminal(command, until)
+        assert shown.search(seen), f"{block.place}: $ {command.line}\n{seen}"
+        if until is None:
+            assert code == int(block.options.get("exit", 0)), (
+                f"{block.place}: $ {command.line} ends with {code}\n{seen}"
+            )
+
+    def in_terminal(self, command: Command, until: re.Pattern[str] | None) -> tuple[int, str]:
+        """The exit code of a command, and what a person sees who runs it and types the answers to its prompts."""
+        ours, theirs = pty.openpty()
+        # Without a shell to ask for, the command line starts from a process that has its modules already.
+        is_simple = command.line.startswith("hudi-bridge ") and not set(command.line.partition("#")[0]) & set("|><;*$~")
+        start = _in_a_fork if is_simple else _in_a_shell
+        running = start(command.line, theirs, self.folder, self._environment())
+        os.close(theirs)
+        os.write(ours, command.typed.encode())
+        seen = b""
+        interrupted = False
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        try:
+            while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                seen += os.read(ours, 4096)
+                if until is not None and not interrupted and until.search(_shown(seen)):
+                    os.killpg(running.pid, signal.SIGINT)
+                    interrupted = True
+            os.killpg(running.pid, signal.SIGKILL)
+        except OSError:
+            pass  # Linux reports the end of a terminal as an error
+        os.close(ours)
+        return running.code(), _shown(seen)
+
+    def _environment(self) -> dict[str, str]:
+        folders = [*([str(self.path)] if self.path else []), str(Path(sys.executable).parent), os.environ["PATH"]]
+        terminal = {"COLUMNS": "120", "LINES": "40", "TERM": "dumb", "HOME": str(self.folder)}
+        machine = {"PATH": os.pathsep.join(folders), "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+        return {**os.environ, **terminal, **machine, **self.environment}
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A process that leads a group of its own, and what waits for its exit code."""
+
+    pid: int
+    code: Callable[[], int]
+
+
+def _in_a_shell(line: str, terminal: int, folder: Path, environment: Mapping[str, str]) -> _Running:
+    process = subprocess.Popen(
+        ["bash", "-o", "pipefail", "-c", line],
+        cwd=folder,
+        env=environment,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    return _Running(process.pid, lambda: process.wait(timeout=TIMEOUT_SECONDS))
+
+
+def _in_a_fork(line: str, terminal: int, folder: Path, environment: Mapping[str, str]) -> _Running:
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["hudi_bridge.cli.main", "hudi_bridge.service.server"])
+    arguments = shlex.split(line, comments=True)[1:]
+    opened = forks.Event()
+    process = forks.Process(
+        target=_hudi_bridge, args=(arguments, os.ttyname(terminal), opened, folder, dict(environment))
+    )
+    process.start()
+    assert process.pid is not None
+    assert opened.wait(TIMEOUT_SECONDS)
+
+    def code() -> int:
+        process.join(TIMEOUT_SECONDS)
+        assert process.exitcode is not None, line
+        return process.exitcode
+
+    return _Running(process.pid, code)
+
+
+def _hudi_bridge(arguments: list[str], terminal: str, opened: Event, folder: Path, environment: dict[str, str]) -> None:
+    """The command line, in a process of its own that has a terminal."""
+    os.setsid()
+    descriptor = os.open(terminal, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(descriptor, standard)
+    os.close(descriptor)
+    opened.set()
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - for as long as it lives
+    os.environ |= environment
+    os.chdir(folder)
+    sys.argv = ["hudi-bridge", *arguments]
+    main()
+
+
+def _shown(seen: bytes) -> str:
+    text = seen.decode(errors="replace").replace("\r\n", "\n")
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def expected(output: str) -> re.Pattern[str]:
+    """What output has to look like that a page shows."""
+    lines = "\n".join(line.rstrip() for line in output.strip().splitlines())
+    return re.compile(
+        r"\s*".join(re.escape(part.strip()) for part in lines.split("…")).replace(r"\s*", ".*?"), re.DOTALL
+    )
+
+
+def check_pip_install(line: str) -> None:
+    """Raises an AssertionError unless a line installs this checkout, with extras that there are, in quotes.
+
+    ``make dist`` installs the wheel with each extra.
+    """
+    found = re.fullmatch(r"pip install (?:'\.\[([a-z,]+)\]'|\.)", line)
+    assert found, line
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set((found[1] or "").split(",")) <= {"", *project["optional-dependencies"]}, line
+
+
+def check_make(line: str) -> None:
+    """Raises an AssertionError unless a line names a target of the Makefile that ``make help`` lists."""
+    target = line.partition("#")[0].split()[1]
+    assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), line
+
+
+INSTALLERS: Mapping[str, Callable[[str], None]] = {"pip": check_pip_install, "make": check_make}
+"""Commands that set up a machine, which are checked and not run."""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """No other test runs a service meanwhile, which would have the same port."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "service.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _copy_of(table: Callable[[], Path]) -> Callable[[Path], None]:
+    return lambda folder: _copied(table(), folder)
+
+
+def _copied(table: Path, folder: Path) -> None:
+    shutil.copytree(table, folder, dirs_exist_ok=True)
+
+
+def _counters(folder: Path) -> None:
+    """A counter, written twice, in a table whose payload no reader knows."""
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.CounterPayload"}
+    fields = (("id", "string"), ("ts", "long"), ("count", "long"))
+    _write(TableWriter(folder=folder, fields=fields, options=options), {"count": 2}, {"count": 3})
+
+
+def _scores(folder: Path) -> None:
+    """A score, written twice, in a table whose merge strategy no reader knows."""
+    strategy = "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11"
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": strategy}
+    fields = (("id", "string"), ("ts", "long"), ("score", "long"))
+    _write(TableWriter(folder=folder, fields=fields, options=options), {"score": 9}, {"score": 4})
+
+
+def _customers(folder: Path) -> None:
+    """A customer whose address is newer than the row that comes after it, in a table with a payload of its own."""
+    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.AddressPayload"}
+    fields = (("id", "string"), ("ts", "long"), ("name", "string"), ("address", "string"), ("address_changed", "long"))
+    _write(
+        TableWriter(folder=folder, fields=fields, options=options),
+        {"name": "A. Old", "address": "new street", "address_changed": 5},
+        {"name": "A. New", "address": "old street", "address_changed": 1},
+    )
+
+
+def _lake(folder: Path) -> None:
+    """A folder of two tables: trips, and what was paid back for some of them."""
+    _copied(golden_trips() / "trips", folder / "trips")
+    fields = (("id", "string"), ("ts", "long"), ("amount", "double"))
+    writer = TableWriter(folder=folder / "sales" / "refunds", fields=fields).create()
+    path = writer.base_file(at(1), [{"id": f"trip-{number}", "ts": 1, "amount": 2.5} for number in (0, 9)])
+    writer.commit(at(1), wrote=[path])
+
+
+def _broken(folder: Path) -> None:
+    """A table with a delta commit that has not completed, and with a log file that has lost its end."""
+    writer = TableWriter(folder=folder).create()
+    writer.commit(at(1), wrote=[writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
+    log = writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])])
+    writer.commit(at(2), wrote=[log])
+    log.write_bytes(log.read_bytes()[:-20])
+    writer.pending(at(3))
+
+
+def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any]) -> None:
+    writer.create()
+    writer.base_file(at(1), [{"id": "a", "ts": 1, **base}])
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, **log}])])
+    writer.commit(at(1))
+    writer.commit(at(2))
+
+
+TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
+    "": {"trips": _copy_of(lambda: golden_trips() / "trips")},
+    "docs/command-line.md": {"lake": _lake},
+    "docs/connectors.md": {"lake": _lake},
+    "docs/doctor.md": {"broken": _broken, "lake": _lake},
+    "docs/payloads.md": {"counters": _counters, "customers": _customers, "scores": _scores},
+    "docs/schema-evolution.md": {
+        "with_ids": _copy_of(lambda: golden_table("g_sor_mixed_0150")),
+        "by_name": _copy_of(lambda: golden_table("g_widen_0150")),
+        "renamed_by_name": _copy_of(lambda: golden_table("g_sor_rename_120")),
+    },
+}
+"""The tables in the folder of each page: those of all pages, and its own."""
