@@ -336,7 +336,7 @@ def _part(
     def fetch(fetching_much: FetchingMuch) -> BatchSource:
         wanted = {path: file for piece in slices for path, file in piece.to_fetch(fetching_much)}
         fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
-        return partial(read, storage.fetched_ahead(dict(zip(wanted, fetched, strict=True))), split)
+        return partial(read, storage.with_prefetched(dict(zip(wanted, fetched, strict=True))), split)
 
     return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
 

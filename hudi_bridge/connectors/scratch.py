@@ -70,9 +70,9 @@ class Scratch:
             found = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"
             raise QueryError("folder for published files", found, "a folder elsewhere: nothing is written into a table")
 
-    def below(self, name: str) -> "Scratch":
+    def child(self, name: str) -> "Scratch":
         """A subfolder."""
-        return replace(self, storage=self.storage.below(name))
+        return replace(self, storage=self.storage.child(name))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if it does not exist."""

@@ -201,7 +201,7 @@ def known_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterInde
     if split.base_path is None or not split.context.populates_meta_fields:
         # Without meta columns, keys in the footer may be spelled differently.
         return _NOTHING
-    index: FooterIndex | None = storage.kept.get(_footer_key(split))
+    index: FooterIndex | None = storage.cache.get(_footer_key(split))
     return index
 
 
@@ -224,7 +224,7 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
     """
     path = split.base_path or ""
     if not path.endswith(".parquet") or storage.decryption is not None:
-        storage.kept.put(_footer_key(split), _NOTHING, _BYTES_OF_ANY)
+        storage.cache.put(_footer_key(split), _NOTHING, _BYTES_OF_ANY)
         return _NOTHING
     try:
         footer = BaseFileFooter(storage, split, path)
@@ -237,7 +237,7 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
         # Whoever reads the file will say what is wrong with it.
         return _NOTHING
     size_bytes = index.bloom_filter.size_bytes if index.bloom_filter else 0
-    storage.kept.put(_footer_key(split), index, size_bytes + _BYTES_OF_ANY)
+    storage.cache.put(_footer_key(split), index, size_bytes + _BYTES_OF_ANY)
     return index
 
 
@@ -251,7 +251,7 @@ def _range_of_statistics(footer: pq.FileMetaData) -> tuple[str, str] | None:
 
 def known_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:
     """The ascending hashes of the keys in the logs, if they have been read before."""
-    hashes: KeyHashes | None = storage.kept.get(_log_key(split))
+    hashes: KeyHashes | None = storage.cache.get(_log_key(split))
     return hashes
 
 
@@ -275,7 +275,7 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
         # A file is incomplete, which whoever reads it will say.
         return None
     found = np.unique(np.concatenate(hashes))
-    storage.kept.put(_log_key(split), found, found.nbytes + _BYTES_OF_ANY)
+    storage.cache.put(_log_key(split), found, found.nbytes + _BYTES_OF_ANY)
     return found
 
 

@@ -131,24 +131,24 @@ class KeyIndexOfTable:
     def _ranges(self, storage: Storage, splits: Sequence[RealtimeFileSplit]) -> pa.Table:
         """The key ranges of base files, null where they are not known."""
         paths = pa.array([split.base_path for split in splits], pa.string())
-        known: pa.Table = storage.kept.get(_RANGES) or KEY_RANGES.append(_PATH).empty_table()
+        known: pa.Table = storage.cache.get(_RANGES) or KEY_RANGES.append(_PATH).empty_table()
         missing = [splits[place] for place in np.flatnonzero(_places(paths, known).is_null()).tolist()]
         found = self._ask(COLUMN_STATS, missing, key_ranges)
         if found is not None:
             found = found.append_column(_PATH, pa.array([split.base_path for split in missing], pa.string()))
             known = pa.concat_tables([known, found]).combine_chunks()
-            storage.kept.put(_RANGES, known, known.nbytes + _BYTES_OF_ANY)
+            storage.cache.put(_RANGES, known, known.nbytes + _BYTES_OF_ANY)
         return known.select(KEY_RANGES.names).take(_places(paths, known))
 
     def _filters(self, storage: Storage, splits: Sequence[RealtimeFileSplit]) -> list[BloomFilter | None]:
         """The Bloom filters of base files, None where there is none or a full one."""
-        filters: list[BloomFilter | None] = [storage.kept.get(_filter_key(split)) for split in splits]
+        filters: list[BloomFilter | None] = [storage.cache.get(_filter_key(split)) for split in splits]
         missing = [place for place, one in enumerate(filters) if one is None]
         found = self._ask(BLOOM_FILTERS, [splits[place] for place in missing], _filters)
         for place, one in zip(missing, found or (), strict=found is not None):
             if one is not None and not one.is_saturated:
                 filters[place] = one
-                storage.kept.put(_filter_key(splits[place]), one, one.size_bytes + _BYTES_OF_ANY)
+                storage.cache.put(_filter_key(splits[place]), one, one.size_bytes + _BYTES_OF_ANY)
         return filters
 
     def _ask(

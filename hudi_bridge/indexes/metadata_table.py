@@ -241,10 +241,10 @@ class MetadataTable:
         """
         own_config = config_of_metadata_table(data.config)
         # What was read of its commits is kept for later states of the table.
-        folder: Storage | None = data.storage.kept.get(_KEPT_FOLDER)
+        folder: Storage | None = data.storage.cache.get(_KEPT_FOLDER)
         if folder is None:
-            folder = data.storage.below(HOODIE_FOLDER, "metadata")
-            data.storage.kept.put(_KEPT_FOLDER, folder, _BYTES_OF_A_FOLDER)
+            folder = data.storage.child(HOODIE_FOLDER, "metadata")
+            data.storage.cache.put(_KEPT_FOLDER, folder, _BYTES_OF_A_FOLDER)
         self.own = TableState.load(folder, own_config, data.options)
         self.validity = Validity(data, self.own.timeline)
         self.kept = BoundedCache(_KEPT_BYTES)

@@ -188,7 +188,7 @@ class BlobFiles:
         Raises:
             UnsupportedTableError: the file lies elsewhere when links are resolved.
         """
-        folder = self._storage.beside(one.folder)
+        folder = self._storage.sibling(one.folder)
         if folder.is_local and not folder.real_path(one.path).startswith(f"{folder.real_path('').rstrip('/')}/"):
             supported = f"files below the folders that the option {BLOB_SOURCE_KEY} names"
             raise UnsupportedTableError("reference of a BLOB", f"{_shown(one)}, a link that leads elsewhere", supported)

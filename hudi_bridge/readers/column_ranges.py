@@ -299,7 +299,7 @@ def known_ranges(storage: Storage, split: RealtimeFileSplit, column: str) -> "Ra
             return False
         found.append(in_base)
     if split.log_paths:
-        in_logs: _RangeInLogs | None = storage.kept.get(_log_key(split, column))
+        in_logs: _RangeInLogs | None = storage.cache.get(_log_key(split, column))
         # The column may have got its default since.
         if in_logs is None or column in dict(split.context.field_defaults):
             return False
@@ -311,14 +311,14 @@ def known_ranges(storage: Storage, split: RealtimeFileSplit, column: str) -> "Ra
 
 def _range_in_base_file(storage: Storage, split: RealtimeFileSplit, column: str) -> "Range | bool":
     key = ("range", split.base_path, split.base_size_bytes, column, split.context.schema.field(column).type)
-    known: tuple[Range | bool] | None = storage.kept.get(key)
+    known: tuple[Range | bool] | None = storage.cache.get(key)
     if known is not None:
         return known[0]
     footer = kept_footer(storage, split, split.base_path or "")
     if footer is None:
         return False
     found = _range_in_footer(footer, split, column)
-    storage.kept.put(key, (found,), _BYTES_OF_ANY)
+    storage.cache.put(key, (found,), _BYTES_OF_ANY)
     return found
 
 
@@ -350,7 +350,7 @@ class RangesInLogs:
         counted = _counted(instants, self._split.context)
         size = _BYTES_OF_ANY + sum(map(len, self._split.log_paths))
         for name, ranges in self._ranges.items():
-            storage.kept.put(_log_key(self._split, name), _RangeInLogs(hull(ranges), instants, counted), size)
+            storage.cache.put(_log_key(self._split, name), _RangeInLogs(hull(ranges), instants, counted), size)
 
 
 def _range_of(values: Any) -> Range:  # noqa: ANN401 - an array of any type

@@ -128,7 +128,7 @@ class Catalog:
             return self._planned[key]
 
     def _scratch_of(self, storage: Storage, query_type: QueryType, *, planned: bool) -> Scratch:
-        return self._scratch.below(f"{scratch_name(storage, query_type)}{_PLANNED if planned else ''}")
+        return self._scratch.child(f"{scratch_name(storage, query_type)}{_PLANNED if planned else ''}")
 
     def _settings_of(self, storage: Storage) -> SnapshotSettings:
         return replace(self._settings, roots=self.tables.real_paths_of(storage))

@@ -282,7 +282,7 @@ def with_operations(state: TableState, known: tuple[Instant, CommitMetadata] | N
     ``known`` is a commit of which the metadata has been read already, if any has. The answer is kept: writers of one
     table do not change it, and where they did, rows with an operation are refused.
     """
-    config, kept = state.config, state.storage.kept
+    config, kept = state.config, state.storage.cache
     if config.allow_operation_field is not None or not config.populates_meta_fields:
         return config
     answer: bool | None = kept.get(_KEY)

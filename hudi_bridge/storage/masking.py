@@ -156,7 +156,7 @@ class Location:
             return cls(uri)
         return cls(f"{match['scheme']}//{match['authority'] or ''}", tuple(filter(None, match["path"].split("/"))))
 
-    def below(self, *names: str) -> "Location":
+    def child(self, *names: str) -> "Location":
         """The location of a folder below this one."""
         return Location(self.given, (*self.names, *names), self.is_path)
 

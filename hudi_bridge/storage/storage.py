@@ -84,8 +84,8 @@ class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
     ``place`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the same
-    folder as a path of ``filesystem``. ``kept`` holds what was read of files that never change, for later reads in
-    this process; ``fetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
+    folder as a path of ``filesystem``. ``cache`` holds what was read of files that never change, for later reads in
+    this process; ``prefetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
     gave the file system. ``decryption`` has the keys of base files; a storage with keys cannot be pickled.
     """
 
@@ -93,8 +93,8 @@ class Storage:
     root: str
     filesystem: fs.FileSystem
     options: StorageOptions = field(default_factory=dict, repr=False, compare=False)
-    kept: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
-    fetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
+    cache: BoundedCache = field(default_factory=_new_cache, repr=False, compare=False)
+    prefetched: dict[str, "pa.Buffer | FileOfRanges"] = field(default_factory=dict, repr=False, compare=False)
     is_given: bool = False
     decryption: DecryptionProperties | None = field(default=None, repr=False, compare=False)
 
@@ -179,26 +179,26 @@ class Storage:
         """The URI or local path of a file, or of the folder, for clients that have their own credentials."""
         return self.place.public(path)
 
-    def below(self, *names: str) -> Self:
+    def child(self, *names: str) -> Self:
         """The storage of a folder within this one."""
         root = "/".join((self.root, *names))
         # Paths of files are relative to the folder.
-        return replace(self, place=self.place.below(*names), root=root, kept=_new_cache())
+        return replace(self, place=self.place.child(*names), root=root, cache=_new_cache())
 
-    def beside(self, path: str) -> Self:
+    def sibling(self, path: str) -> Self:
         """The storage of another folder, which may be anywhere; opened once, with the file system or options of this.
 
         Raises:
             TableNotFoundError: no file system can be opened for the path.
             StorageError: the file system does not answer.
         """
-        key = ("folder beside", path)
-        known: Self | None = self.kept.get(key)
+        key = ("sibling folder", path)
+        known: Self | None = self.cache.get(key)
         if known is None:
             options = None if self.is_given or "://" not in path or path.startswith("file:") else self.options
             opened = type(self).open(path, self.filesystem if self.is_given else None, options)
             known = replace(opened, decryption=self.decryption)
-            self.kept.put(key, known, _BYTES_OF_A_FOLDER)
+            self.cache.put(key, known, _BYTES_OF_A_FOLDER)
         return known
 
     def resolve(self, path: str) -> str:
@@ -297,7 +297,7 @@ class Storage:
 
         If its size is known, it need not be asked for; a file that has grown since is read up to that size, or whole.
         """
-        fetched = self.fetched.pop(path, None)
+        fetched = self.prefetched.pop(path, None)
         if isinstance(fetched, pa.Buffer):
             return fetched
         if self.is_local:
@@ -374,12 +374,12 @@ class Storage:
             raise OSError(errno.EINVAL, "it is no regular file")
         return self.filesystem.open_input_file(resolved)
 
-    def fetched_ahead(self, files: Mapping[str, "pa.Buffer | FileOfRanges"]) -> Self:
+    def with_prefetched(self, files: Mapping[str, "pa.Buffer | FileOfRanges"]) -> Self:
         """The same storage, with files that are in memory, wholly or in part.
 
         What is in memory of a log file is released when it is read.
         """
-        return replace(self, fetched=dict(files))
+        return replace(self, prefetched=dict(files))
 
     def failure_of(
         self, path: str, error: Exception, decode: Callable[[pa.NativeFile], object]

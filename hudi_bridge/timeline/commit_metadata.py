@@ -128,11 +128,11 @@ def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
     # In layout 1, a compaction that was restored and run again has a file of the same name.
     removals = (Action.RESTORE, Action.ROLLBACK)
     key = (path, *(removal and removal.requested_time for removal in map(state.timeline.latest_completed, removals)))
-    metadata: CommitMetadata | None = state.storage.kept.get(key)
+    metadata: CommitMetadata | None = state.storage.cache.get(key)
     if metadata is None:
         data = read_timeline_file(state.storage, path)
         metadata = parse_commit_metadata(data, path)
-        state.storage.kept.put(key, metadata, _BYTES_IN_MEMORY * len(data))
+        state.storage.cache.put(key, metadata, _BYTES_IN_MEMORY * len(data))
     return metadata
 
 

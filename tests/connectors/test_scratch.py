@@ -25,7 +25,7 @@ def test_what_is_written_can_be_read(scratch: Scratch) -> None:
     assert scratch.read("a/b.json") is None
     assert scratch.names("a") == ()
     scratch.write("a/b.json", b"one")
-    scratch.below("a").write("b.json", b"two")
+    scratch.child("a").write("b.json", b"two")
     assert scratch.read("a/b.json") == b"two"
     assert scratch.names("a") == ("b.json",)
     scratch.remove("a/b.json")
@@ -50,7 +50,7 @@ def write_half(scratch: Scratch, name: str) -> None:
 
 
 def test_a_private_folder_is_made_for_this_user_alone_and_keeps_its_mode(tmp_path: Path) -> None:
-    Scratch.open(tmp_path / "new" / "scratch", is_private=True).below("a").write("b/c", b"")
+    Scratch.open(tmp_path / "new" / "scratch", is_private=True).child("a").write("b/c", b"")
     assert stat.S_IMODE((tmp_path / "new" / "scratch").stat().st_mode) == 0o700
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o755)

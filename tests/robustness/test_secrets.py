@@ -81,14 +81,14 @@ NAMES = ("hr?x", "?", "#", "a%20b", "a b", "x@y:z", "ü", "[*]", "a&b=c", "+")
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_names_from_outside_are_no_part_of_a_uri(given: str, public: str, name: str) -> None:
-    below = Location(given).below(name)
+    below = Location(given).child(name)
     assert below.public() == f"{public}/{name}"
     assert below.public("x/y") == f"{public}/{name}/x/y"
     assert f"/{name}/x" in below.shown("x")
     assert "PW" not in below.shown()
     if given.startswith("s3:"):
         options = "?region=x&endpoint_override=localhost:1"
-        opened, path = fs.FileSystem.from_uri(Location(f"s3://k:s@lake{options}").below(name).uri())
+        opened, path = fs.FileSystem.from_uri(Location(f"s3://k:s@lake{options}").child(name).uri())
         assert isinstance(opened, fs.S3FileSystem)
         assert path == f"lake/{name}"
 
@@ -113,8 +113,8 @@ def test_tables_of_any_name_are_read_from_their_splits(tmp_path: Path, name: str
     writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "p"}])
     writer.commit(at(1))
     lake = Storage.open(f"file://{tmp_path}")
-    assert lake.below(name).location() == f"file://{tmp_path}/{name}"
-    (split,) = HudiTable.open(lake.below(name).table_path).splits()
+    assert lake.child(name).location() == f"file://{tmp_path}/{name}"
+    (split,) = HudiTable.open(lake.child(name).table_path).splits()
     for copied in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
         assert [row["id"] for batch in open_reader(copied).batches() for row in batch.to_pylist()] == ["a"]
 

@@ -136,7 +136,7 @@ class Roots:
             return self.tables[namespace, table]
         if not is_table_folder_name(table):
             return None
-        folders = (folder.below(table) for folder in self._folders_of(namespace))
+        folders = (folder.child(table) for folder in self._folders_of(namespace))
         return next((folder for folder in folders if is_table(folder) and self._has_table(namespace, folder)), None)
 
     def find_by_name(self, name: str) -> Storage | None:
@@ -156,7 +156,7 @@ class Roots:
                 failed(".".join(namespace) or folder.shown_path, error)
                 continue
             for name in names:
-                child, levels = folder.below(name), (*namespace, name)
+                child, levels = folder.child(name), (*namespace, name)
                 try:
                     is_hudi = is_table(child)
                     is_shown = self._has_table(namespace, child) if is_hudi else self._is_namespace(levels, child)
@@ -187,14 +187,14 @@ class Roots:
         if len(namespace) > _MOST_LEVELS or not all(map(is_visible_folder_name, namespace)):
             return
         for root in self.folders:
-            folder = root.below(*namespace)
+            folder = root.child(*namespace)
             is_there = self._is_namespace(namespace, folder) and not is_table(folder) and folder.list_directory("")
             if not namespace or is_there:
                 yield folder
 
     def _children(self, folder: Storage, namespace: Namespace) -> tuple[list[str], list[str]]:
         """The names of the child folders that are tables, and of those that are namespaces; some requests at once."""
-        children = [folder.below(name) for name in _folder_names(folder)]
+        children = [folder.child(name) for name in _folder_names(folder)]
         now = time.monotonic()
         seen = set() if folder.is_local else {root for root, at in self._seen.items() if now - at < _SEEN_SECONDS}
         unknown = [child for child in children if child.root not in seen]

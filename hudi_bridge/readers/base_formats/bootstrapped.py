@@ -52,7 +52,7 @@ class BootstrappedBaseFile(OpenBaseFile):
         meta = open_parquet(storage, split, path, use_threads=use_threads)
         try:
             source = open_parquet(
-                storage.beside(folder), of_source, source_path, use_threads=use_threads, dictionaries=()
+                storage.sibling(folder), of_source, source_path, use_threads=use_threads, dictionaries=()
             )
         except BaseException:
             meta.close()

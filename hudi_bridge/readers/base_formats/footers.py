@@ -35,12 +35,12 @@ class BaseFooter(NamedTuple):
 
     def keep(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
         """Let the storage keep the footer for the next time that the file is opened."""
-        storage.kept.put(_key(split, path), self, self.fragment.metadata.serialized_size * _DECODED_RATIO)
+        storage.cache.put(_key(split, path), self, self.fragment.metadata.serialized_size * _DECODED_RATIO)
 
 
 def kept_footer(storage: Storage, split: RealtimeFileSplit, path: str) -> BaseFooter | None:
     """The footer that was kept of a base file, None if there is none."""
-    kept: BaseFooter | None = storage.kept.get(_key(split, path))
+    kept: BaseFooter | None = storage.cache.get(_key(split, path))
     return kept
 
 
@@ -56,7 +56,7 @@ def base_fragment(
         UnsupportedTableError: the file is encrypted.
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
-    known: bytes | None = storage.kept.get(_stored_key(split, path))
+    known: bytes | None = storage.cache.get(_stored_key(split, path))
     footer = known or _read_footer(storage, opened, path)
     fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
@@ -97,7 +97,7 @@ class BaseFileFooter:
 
     def keep(self) -> None:
         """Let the storage keep the footer for the time when the file is opened."""
-        self._storage.kept.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
+        self._storage.cache.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
 
 
 def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
@@ -190,12 +190,12 @@ def _expecting(storage: Storage, footer_bytes: int) -> int:
     """``_expected_bytes`` from now on, since a footer has this size."""
     # Another thread may have seen a larger one meanwhile.
     expected = max(_expected_bytes(storage), footer_bytes + _USUAL_FOOTER_BYTES)
-    storage.kept.put(_FOOTER_BYTES, expected, 0)
+    storage.cache.put(_FOOTER_BYTES, expected, 0)
     return expected
 
 
 def _expected_bytes(storage: Storage) -> int:
-    expected: int | None = storage.kept.get(_FOOTER_BYTES)
+    expected: int | None = storage.cache.get(_FOOTER_BYTES)
     return expected or _USUAL_FOOTER_BYTES
 
 

@@ -38,11 +38,11 @@ def open_stored(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[
     """
     if storage.is_local:
         return storage.open_input(path), None
-    fetched = storage.fetched.get(path)
+    fetched = storage.prefetched.get(path)
     if isinstance(fetched, pa.Buffer):
         return pa.BufferReader(fetched), None
     # It is closed after use.
-    storage.fetched.pop(path, None)
+    storage.prefetched.pop(path, None)
     ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
     return pa.PythonFile(ranges, mode="r"), ranges
 

@@ -277,7 +277,7 @@ def tables_below(root: Storage, failed: Callable[[Storage, HudiReadError], None]
         if HOODIE_FOLDER in names:
             yield folder
         elif level < _MOST_LEVELS:
-            inside = (folder.below(name) for name in names if not name.startswith("."))
+            inside = (folder.child(name) for name in names if not name.startswith("."))
             waiting += [(child, level + 1) for child in reversed([one for one in inside if not _is_link(one)])]
 
 
