@@ -85,7 +85,7 @@ def main() -> None:
         write_timeline(Path(folder))
         real = Storage.open(folder)
         storage = FoldersInMemory(
-            place=real.place,
+            origin=real.origin,
             root=real.root,
             filesystem=real.filesystem,
             partitions=options.partitions,

@@ -25,19 +25,19 @@ Stack = tuple[str, ...]
 """Functions of the package, the outermost first, as ``module.function``."""
 
 STEPS = {
-    "open the table and plan": ("config", "indexes", "metadata", "options", "splits", "storage", "table", "timeline"),
-    "read logs": ("logformat.block", "logformat.scan", "readers.log_record_scanner", "store_reads"),
+    "open the table and plan": ("config", "indexes", "options", "splits", "storage", "table", "timeline"),
+    "read logs": ("logformat.block", "logformat.scan", "readers.log_scan", "storage.ranges"),
     "decode log blocks": ("logformat",),
     "fold and merge": ("merge", "readers.realtime_compacted", "readers.merge_in_parts"),
-    "find the keys of logs in base files": ("readers.key_condition", "readers.key_matches"),
+    "find the keys of logs in base files": ("readers.filters", "readers.key_matches"),
     "read base files": ("readers",),
     "evolve columns": ("schema",),
-    "pass batches on": ("dataset", "readers.parallel", "readers.request", "threads"),
+    "pass batches on": ("dataset", "readers.request", "readers.schedule", "split_reader", "threads"),
 }
 """Steps by the modules and packages of the function that runs; the longest name counts."""
 _PAUSE_SECONDS = 0.001
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "thread.py")
-_WAITING_MODULES = ("hudi_bridge.threads", "hudi_bridge.threads")
+_WAITING_MODULES = ("hudi_bridge.threads",)
 _PACKAGE = "hudi_bridge."
 _WIDTH, _ROW, _LEAST = 800, 17, 0.003
 _STYLE = """\

@@ -1,9 +1,7 @@
-"""A cached property without a lock, and a cache of limited size.
+"""A cached property without a lock, a cache of limited size, and the memory that a process may use.
 
 The property of Python 3.11 holds one lock for all instances of a class: threads would wait for one another, and for
-ever if one of them ends the workers that another belongs to.
-
-The memory that a process may use: that of the machine, or less in a container.
+ever if one of them ends the workers that another belongs to. The memory is that of the machine, or less in a container.
 """
 
 import functools
@@ -19,6 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 T = TypeVar("T")
 
 _MISSING = object()
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux tells the limit of a container: control groups of version 2, and of version 1."""
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801 - named as the one of functools
@@ -62,21 +65,14 @@ class BoundedCache:
             return entry[0]
 
     def put(self, key: Hashable, value: object, size_bytes: int) -> None:
-        """Keep a value, and drop those that were not used for the longest time, if there is no room for all."""
+        """Caches a value; if there is no room for all, the values not used for the longest time are dropped."""
         with self._lock:
-            known = self._entries.pop(key, None)
-            self._bytes += size_bytes - (known[1] if known else 0)
+            replaced = self._entries.pop(key, None)
+            self._bytes += size_bytes - (replaced[1] if replaced else 0)
             self._entries[key] = (value, size_bytes)
             while self._bytes > self._max_bytes:
                 _, (_, dropped_bytes) = self._entries.popitem(last=False)
                 self._bytes -= dropped_bytes
-
-
-_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
-"""Where Linux tells the limit of a container: control groups of version 2, and of version 1."""
 
 
 @cache

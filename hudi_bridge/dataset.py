@@ -18,7 +18,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explain import Explanation, explained
-from hudi_bridge.indexes.pruning import SplitChoice
+from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.filters import RecordKey, spellings_of
@@ -34,6 +34,17 @@ from hudi_bridge.splits.split import ReadContext
 _Result = TypeVar("_Result")
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 BatchGenerator = Generator[pa.RecordBatch, None, None]
+_OPTIONS_OF_ARROW = frozenset(
+    ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
+)
+"""The scan options that only tune Arrow's own readers."""
+_SMALL_SLICE_BYTES = 1 << 21
+"""The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
+_FEW_SMALL_BYTES = 1 << 23
+"""The bytes of all small slices up to which all rows are read by one thread."""
+_LOG = logging.getLogger(__name__)
+_MERGED = "a dataset of merged file slices"
+_NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
 
 class BatchScanner:
@@ -53,7 +64,7 @@ class BatchScanner:
         replanning: Replanning | None = None,
         read_all: Callable[[], BatchGenerator] | None = None,
     ) -> None:
-        """A scan of the batches of ``read``, which have the given schema; ``read_all`` reads them if all are wanted."""
+        """A scan of the batches of ``read``, which have the given schema; ``read_all`` reads all of them at once."""
         self._schema = schema
         self._read = read
         self._read_all = read if read_all is None else read_all
@@ -99,7 +110,7 @@ class BatchScanner:
         return self._whole(lambda: sum(batch.num_rows for batch in self._read_all()))
 
     def _whole(self, read: Callable[[], _Result]) -> _Result:
-        """The result of a read of which nothing is given out before its end."""
+        """The result of a read that gives out nothing before its end, and so can be planned again."""
         return read() if self._replanning is None else self._replanning.whole(read)
 
     def take(self, indices: Any) -> pa.Table:
@@ -110,19 +121,6 @@ class BatchScanner:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All rows as an Arrow C stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
-
-
-_OPTIONS_OF_ARROW = frozenset(
-    ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
-)
-"""The scan options that only tune Arrow's own readers."""
-_SMALL_SLICE_BYTES = 1 << 21
-"""The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
-_FEW_SMALL_BYTES = 1 << 23
-"""The bytes of all small slices up to which all rows are read by one thread."""
-_LOG = logging.getLogger(__name__)
-_MERGED = "a dataset of merged file slices"
-_NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
 
 
 class HudiDataset(ds.FileSystemDataset):
@@ -140,17 +138,17 @@ class HudiDataset(ds.FileSystemDataset):
 
     def __init__(
         self,
-        choice: SplitChoice,
+        selection: SplitSelection,
         row_filter: pc.Expression | None = None,
         planned_again: "Callable[[], HudiDataset] | None" = None,
     ) -> None:
         """A dataset for the splits of a plan; use the methods of ``HudiTable`` instead."""
-        storage = choice.storage
+        storage = selection.storage
         parquet = ds.ParquetFileFormat()
         missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
-        super().__init__([missing], choice.plan.schema, parquet, storage.filesystem)
+        super().__init__([missing], selection.plan.schema, parquet, storage.filesystem)
         self._storage = storage
-        self._choice = choice
+        self._selection = selection
         self._row_filter = row_filter
         self._planned_again = planned_again
         self._replanning = None if planned_again is None else Replanning(self._plan_again)
@@ -214,7 +212,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(self.schema.names, filter)
         if not use_indexes:
             return self._plan.splits(request.row_filter)
-        return self._choice.lazily(request)
+        return self._selection.iter_select(request)
 
     def explain(self, filter: pc.Expression | None = None, columns: Columns = None) -> Explanation:
         """What a scan of these columns with this filter reads, and what ruled out the rest.
@@ -228,7 +226,7 @@ class HudiDataset(ds.FileSystemDataset):
         if self.query_type is QueryType.CHANGES:
             raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
         request, notes = self._request(self._names(columns), filter), PlanNotes()
-        slices = [piece for split in self._choice.chosen(request, notes=notes) for piece in split.slices]
+        slices = [file_slice for split in self._selection.select(request, notes=notes) for file_slice in split.slices]
         return explained(self._storage, self._plan, request, slices, notes)
 
     def left_out_log_files(self) -> int:
@@ -240,10 +238,10 @@ class HudiDataset(ds.FileSystemDataset):
 
         Corrupt blocks are incomplete blocks of a failed writer, which Hudi skips as well.
         """
-        slices = (piece for split in self.splits() for piece in split.slices)
-        skipped = [read_live_blocks(self._storage, piece).skipped for piece in slices]
+        slices = (file_slice for split in self.splits() for file_slice in split.slices)
+        skipped = [read_live_blocks(self._storage, file_slice).skipped for file_slice in slices]
         return SkippedBlocks(
-            **{field.name: sum(getattr(one, field.name) for one in skipped) for field in fields(SkippedBlocks)}
+            **{field.name: sum(getattr(counts, field.name) for counts in skipped) for field in fields(SkippedBlocks)}
         )
 
     def filter(self, expression: pc.Expression) -> "HudiDataset":
@@ -253,7 +251,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        return HudiDataset(self._choice, request.row_filter, self._planned_again)
+        return HudiDataset(self._selection, request.row_filter, self._planned_again)
 
     def get(
         self,
@@ -283,7 +281,7 @@ class HudiDataset(ds.FileSystemDataset):
         Raises:
             QueryError: a key does not fit the record key fields.
         """
-        return self._choice.record_locations(list(map(str, spellings_of(keys, self.context).to_pylist())))
+        return self._selection.record_locations(list(map(str, spellings_of(keys, self.context).to_pylist())))
 
     def scanner(  # type: ignore[override]
         self,
@@ -394,7 +392,7 @@ class HudiDataset(ds.FileSystemDataset):
 
     @property
     def _plan(self) -> QueryPlan:
-        return self._choice.plan
+        return self._selection.plan
 
     def _plan_again(self, error: HudiReadError) -> None:
         """Take the plan of the newest state; raises the error if its columns are others than scans have promised."""
@@ -403,7 +401,7 @@ class HudiDataset(ds.FileSystemDataset):
         if not newer.schema.equals(self.schema):
             raise error
         _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.instant, error)
-        self._choice = newer._choice  # noqa: SLF001 - of another object of this class
+        self._selection = newer._selection  # noqa: SLF001 - of another object of this class
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:
@@ -433,11 +431,14 @@ class HudiDataset(ds.FileSystemDataset):
         with operation(
             _LOG, "plan", table=self._storage.shown_path, query=str(self.query_type), instant=self.instant
         ) as planning:
-            splits = self._choice.chosen(request, partition_path, notes)
+            splits = self._selection.select(request, partition_path, notes)
             if planning.is_heard:
-                pieces = [piece for split in splits for piece in split.slices]
-                base, logs = (piece.base_size_bytes for piece in pieces), (piece.log_size_bytes for piece in pieces)
-                planning.note(slices=len(pieces), base_bytes=sum(base), log_bytes=sum(logs))
+                slices = [file_slice for split in splits for file_slice in split.slices]
+                base, logs = (
+                    (file_slice.base_size_bytes for file_slice in slices),
+                    (file_slice.log_size_bytes for file_slice in slices),
+                )
+                planning.note(slices=len(slices), base_bytes=sum(base), log_bytes=sum(logs))
         for step in notes.steps if notes is not None else ():
             _LOG.debug("plan: %s", step)
         return splits
@@ -464,8 +465,8 @@ class HudiDataset(ds.FileSystemDataset):
 
 def _local_at_once(splits: Sequence[Split], request: RowRequest) -> int:
     """The number of local splits that are read at the same time."""
-    pieces = [piece for split in splits for piece in split.slices]
-    size = sum(piece.base_size_bytes + piece.log_size_bytes for piece in pieces)
+    slices = [file_slice for split in splits for file_slice in split.slices]
+    size = sum(file_slice.base_size_bytes + file_slice.log_size_bytes for file_slice in slices)
     most = _SMALL_SLICE_BYTES * len(splits)
     if request.record_keys is None:
         most = min(_FEW_SMALL_BYTES, most // 2)

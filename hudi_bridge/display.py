@@ -1,16 +1,11 @@
-"""Numbers for people, and HTML tables for notebooks.
+"""How values are shown to people: numbers, HTML for notebooks and pages, Python values that JSON can represent.
 
-Names of tables, columns, files and records are not trusted: all text is escaped.
+Names of tables, columns, files and records are not trusted: all text is escaped, and control characters and characters
+that change the direction of text are shown as escapes. An HTML page loads nothing: its policy allows its own style and
+script, by their hashes, and no request.
 
-HTML pages of one file: their style for light and dark screens, their head, and text in them.
-
-A page loads nothing: its policy allows its own style and script, by their hashes, and no request. Names come from
-outside: control characters and characters that change the direction of text are shown as escapes.
-
-Converts Arrow columns to Python values that JSON can represent.
-
-Times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the type has a time zone; decimals text with
-all digits, bytes hexadecimal text, maps objects.
+For JSON, times become text such as ``2026-01-31 12:00:00.000000``, with a ``Z`` if the type has a time zone; decimals
+text with all digits, bytes hexadecimal text, maps objects.
 """
 
 import base64
@@ -28,9 +23,37 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 _MAX_CHARACTERS = 300
+"""Longer texts are cut: a notebook shows a table, not a document."""
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
 _MAX_ROWS = 200
+"""As many columns as anyone scrolls through; the rest is counted."""
+STYLE = """
+:root { color-scheme: light dark; --line: #8885; --dim: #666; --error: #c62828; --warning: #9a5b00; --advice: #1565c0; }
+@media (prefers-color-scheme: dark) {
+  :root { --dim: #aaa; --error: #ff8a80; --warning: #ffcc66; --advice: #90caf9; }
+}
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { border-top: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+td.whole { white-space: nowrap; }
+code { font-family: ui-monospace, monospace; font-size: .9em; }
+.dim, .info { color: var(--dim); }
+.error { color: var(--error); font-weight: 600; }
+.warning { color: var(--warning); font-weight: 600; }
+.advice { color: var(--advice); }
+"""
+Array: TypeAlias = "pa.Array[Any]"
+ArrowType: TypeAlias = Any
+_DAYS_OF_CYCLE = 146_097
+"""The Gregorian calendar is the same again after 400 years."""
+_YEARS_OF_CYCLE = 400
+_FURTHEST_DAY = 365 * 30_000
+"""Arrow writes years of 16 bits."""
+_PER_DAY: dict[str, int] = {unit: 86_400 * 1000**power for power, unit in enumerate(("s", "ms", "us", "ns"))}
 
 
 def counted(number: int, noun: str) -> str:
@@ -86,26 +109,6 @@ def _text(value: object) -> str:
     return escape(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8885; --dim: #666; --error: #c62828; --warning: #9a5b00; --advice: #1565c0; }
-@media (prefers-color-scheme: dark) {
-  :root { --dim: #aaa; --error: #ff8a80; --warning: #ffcc66; --advice: #90caf9; }
-}
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { border-top: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; }
-td.number, th.number { text-align: right; white-space: nowrap; }
-td.whole { white-space: nowrap; }
-code { font-family: ui-monospace, monospace; font-size: .9em; }
-.dim, .info { color: var(--dim); }
-.error { color: var(--error); font-weight: 600; }
-.warning { color: var(--warning); font-weight: 600; }
-.advice { color: var(--advice); }
-"""
-
-
 def page_start(title: str, style: str = STYLE, script: str | None = None) -> str:
     """A page up to the tag of its body, with a policy that allows this style, this script, and no request.
 
@@ -141,17 +144,6 @@ def shown(text: str) -> str:
 
 def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-Array: TypeAlias = "pa.Array[Any]"
-ArrowType: TypeAlias = Any
-
-_DAYS_OF_CYCLE = 146_097
-"""The Gregorian calendar is the same again after 400 years."""
-_YEARS_OF_CYCLE = 400
-_FURTHEST_DAY = 365 * 30_000
-"""Arrow writes years of 16 bits."""
-_PER_DAY: dict[str, int] = {unit: 86_400 * 1000**power for power, unit in enumerate(("s", "ms", "us", "ns"))}
 
 
 def values_as_text(column: Array) -> list[Any]:
@@ -225,7 +217,7 @@ def _maps(column: Array) -> Iterator[dict[str, Any] | None]:
     kind = column.type
     entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
     for entries in _lists(column.cast(pa.list_(entry))):
-        yield None if entries is None else {_name(one["key"]): one["value"] for one in entries}
+        yield None if entries is None else {_name(item["key"]): item["value"] for item in entries}
 
 
 def _name(key: object) -> str:
@@ -256,8 +248,8 @@ def _days(column: Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
 def _numbers(column: Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
     """The stored numbers of a column of dates or timestamps, 0 for null."""
     integers: Any = column.view(_stored(column.type))
-    found: np.ndarray[Any, np.dtype[Any]] = pc.fill_null(integers, 0).to_numpy()
-    return found.astype(np.int64, copy=False)
+    numbers: np.ndarray[Any, np.dtype[Any]] = pc.fill_null(integers, 0).to_numpy()
+    return numbers.astype(np.int64, copy=False)
 
 
 def _stored(kind: ArrowType) -> pa.DataType:
@@ -284,5 +276,5 @@ def _finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list) else value
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -14,10 +14,10 @@ from hudi_bridge.splits.notes import PARTITIONS, SLICES, PlanNotes, PruningStep
 from hudi_bridge.splits.planner import QueryPlan
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 
-_FOOTERS_AT_ONCE = 16
 _LONGEST_FILTER = 400
+"""Longer filters are cut when they are shown: lists of keys may have millions of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,32 +69,32 @@ class Explanation:
     @property
     def base_files(self) -> int:
         """The number of base files that are read."""
-        return sum(one.base_path is not None for one in self.slices)
+        return sum(file_slice.base_path is not None for file_slice in self.slices)
 
     @property
     def log_files(self) -> int:
         """The number of log files that are read."""
-        return sum(len(one.log_paths) for one in self.slices)
+        return sum(len(file_slice.log_paths) for file_slice in self.slices)
 
     @property
     def row_groups(self) -> int:
         """The number of row groups in the base files that are read."""
-        return sum(one.row_groups for one in self.slices)
+        return sum(file_slice.row_groups for file_slice in self.slices)
 
     @property
     def row_groups_read(self) -> int:
         """The number of those row groups that are read."""
-        return sum(one.row_groups_read for one in self.slices)
+        return sum(file_slice.row_groups_read for file_slice in self.slices)
 
     @property
     def base_bytes(self) -> int:
         """The bytes that are at most read of base files."""
-        return sum(one.base_bytes for one in self.slices)
+        return sum(file_slice.base_bytes for file_slice in self.slices)
 
     @property
     def log_bytes(self) -> int:
         """The bytes that are read of log files."""
-        return sum(one.log_bytes for one in self.slices)
+        return sum(file_slice.log_bytes for file_slice in self.slices)
 
     def to_json(self) -> str:
         """All of it as JSON text, with the sums."""
@@ -132,12 +132,12 @@ class Explanation:
 def explained(
     storage: Storage, plan: QueryPlan, request: RowRequest, splits: Sequence[RealtimeFileSplit], notes: PlanNotes
 ) -> Explanation:
-    """The explanation of a plan of which ``splits`` remain; reads the footers of their base files.
+    """The explanation of a plan after pruning; reads the footers of the base files of the remaining ``splits``.
 
     Raises:
         HudiReadError: a footer cannot be read.
     """
-    extents = map_in_threads(partial(read_extent, storage, request=request), splits, _FOOTERS_AT_ONCE)
+    extents = map_in_threads(partial(read_extent, storage, request=request), splits, REQUESTS_AT_ONCE)
     found_by = notes.files_found_by or plan.found_by
     return Explanation(
         query_type=plan.query_type,

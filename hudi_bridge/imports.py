@@ -1,9 +1,7 @@
-"""Imports modules when something of them is first used: most commands, and many programs, need few of them.
+"""Imports modules when they are first used, and says which extra to install for one that is missing.
 
-``pyarrow.dataset`` imports pandas, where that is installed; the two take as long as everything else together. Names of
-such modules in annotations are quoted.
-
-Import errors that name the extra to install.
+Most commands, and many programs, need few modules. ``pyarrow.dataset`` imports pandas, where that is installed; the two
+take as long as everything else together. Names of such modules in annotations are quoted.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,6 @@
-"""The metadata of a table as Arrow tables: timeline, file slices, files, splits and columns.
+"""The metadata of a table as Arrow tables: timeline, commits, file slices, files, splits, columns, the metadata table.
 
 Times are instants, paths are relative to the table, sizes are in bytes.
-
-What commits have done as Arrow tables: of each commit, and of each file that one has written.
-
-Times are instants, paths are relative to the table, sizes are in bytes.
-
-The metadata table of a table as Arrow tables: its partitions, and the records of one of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +20,8 @@ from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantLike, seconds_between
+
+_SCHEMAS = ("schema", "latest_schema")
 
 
 def _schema(**types: Any) -> pa.Schema:  # noqa: ANN401 - pyarrow has no common class in its stubs
@@ -108,14 +104,14 @@ def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> p
         FILE_SLICES_SCHEMA,
         (
             {
-                "partition_path": piece.partition_path,
-                "file_id": piece.file_id,
-                "base_instant_time": piece.base_instant_time,
-                "base_size_bytes": piece.base_file.size_bytes if piece.base_file else None,
-                "log_files": len(piece.log_files),
-                "log_size_bytes": piece.log_size_bytes,
+                "partition_path": file_slice.partition_path,
+                "file_id": file_slice.file_id,
+                "base_instant_time": file_slice.base_instant_time,
+                "base_size_bytes": file_slice.base_file.size_bytes if file_slice.base_file else None,
+                "log_files": len(file_slice.log_files),
+                "log_size_bytes": file_slice.log_size_bytes,
             }
-            for piece in table.file_slices(as_of)
+            for file_slice in table.file_slices(as_of)
         ),
     )
 
@@ -183,23 +179,23 @@ def table_facts(table: HudiTable, as_of: InstantLike | None = None) -> Mapping[s
         "columns": len(table.read_context(as_of).schema),
         "latest_instant": table.latest_instant,
         "file_slices": len(slices),
-        "base_files": sum(piece.base_file is not None for piece in slices),
-        "base_size_bytes": sum(piece.base_size_bytes for piece in slices),
-        "log_files": sum(len(piece.log_files) for piece in slices),
-        "log_size_bytes": sum(piece.log_size_bytes for piece in slices),
+        "base_files": sum(file_slice.base_file is not None for file_slice in slices),
+        "base_size_bytes": sum(file_slice.base_size_bytes for file_slice in slices),
+        "log_files": sum(len(file_slice.log_files) for file_slice in slices),
+        "log_size_bytes": sum(file_slice.log_size_bytes for file_slice in slices),
     }
 
 
 def _iter_files(table: HudiTable, as_of: InstantLike | None) -> Iterable[Mapping[str, Any]]:
-    for piece in table.file_slices(as_of):
-        files = [("log", log.name.instant_time, log.size_bytes, log.path) for log in piece.log_files]
-        if piece.base_file is not None:
-            base = piece.base_file
+    for file_slice in table.file_slices(as_of):
+        files = [("log", log.name.instant_time, log.size_bytes, log.path) for log in file_slice.log_files]
+        if file_slice.base_file is not None:
+            base = file_slice.base_file
             files.insert(0, ("base", base.instant_time, base.size_bytes, base.path))
         for kind, instant_time, size_bytes, path in files:
             yield {
-                "partition_path": piece.partition_path,
-                "file_id": piece.file_id,
+                "partition_path": file_slice.partition_path,
+                "file_id": file_slice.file_id,
                 "kind": kind,
                 "instant_time": instant_time,
                 "size_bytes": size_bytes,
@@ -239,7 +235,6 @@ COMMIT_FILES_SCHEMA = _schema(
     rows_written=pa.int64(),
     bytes_written=pa.int64(),
 )
-_SCHEMAS = ("schema", "latest_schema")
 
 
 def inspect_commits(table: HudiTable) -> pa.Table:
@@ -261,8 +256,8 @@ def inspect_commit(table: HudiTable, instant: str) -> pa.Table:
         QueryError: there is no completed commit of that instant.
         CorruptTimelineError: its file, or one of the archive, is damaged.
     """
-    found, metadata = _find(table, instant)
-    return _table(COMMITS_SCHEMA, [_instant_row(found) | _commit_row(metadata)])
+    commit, metadata = _find(table, instant)
+    return _table(COMMITS_SCHEMA, [_instant_row(commit) | _commit_row(metadata)])
 
 
 def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
@@ -276,15 +271,15 @@ def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
 
 def _find(table: HudiTable, instant: str) -> tuple[Instant, CommitMetadata]:
     state = table._state  # noqa: SLF001 - users get the values alone
-    active = next((one for one in table.timeline.commits() if one.requested_time == instant), None)
+    active = next((commit for commit in table.timeline.commits() if commit.requested_time == instant), None)
     if active is not None:
         return active, read_commit_metadata(state, active)
     archived = read_archived_commits(state, [instant])
     if instant not in archived:
         raise QueryError("instant", repr(instant), "the requested time of a completed commit, as the timeline has it")
-    known = load_archived_instants(state, instant)
+    instants = load_archived_instants(state, instant)
     return (
-        next(one for one in known if one.requested_time == instant and one.action in COMMIT_ACTIONS),
+        next(commit for commit in instants if commit.requested_time == instant and commit.action in COMMIT_ACTIONS),
         archived[instant],
     )
 
@@ -403,9 +398,9 @@ def inspect_metadata_records(
         QueryError: there is no such partition.
         UnsupportedTableError: the partition is incomplete, or lacks a commit.
     """
-    known = (*table.config.metadata_partitions, *table.config.metadata_partitions_inflight)
-    if partition not in known:
-        raise QueryError("partition", repr(partition), ", ".join(known) or "none: the table has no metadata table")
+    partitions = (*table.config.metadata_partitions, *table.config.metadata_partitions_inflight)
+    if partition not in partitions:
+        raise QueryError("partition", repr(partition), ", ".join(partitions) or "none: the table has no metadata table")
     metadata = table._metadata_table  # noqa: SLF001 - users get its records alone
     metadata.require(partition)
     kind = metadata.kind(partition)

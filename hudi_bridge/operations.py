@@ -1,4 +1,4 @@
-"""Tells those who run readers what these do and how long it takes: as lines of a log, and as spans of OpenTelemetry.
+"""Reports what readers do and how long it takes: as lines of a log, and as spans of OpenTelemetry.
 
 Spans are made in programs that have imported ``opentelemetry``; others have nobody to give them to. The names of spans
 and attributes begin with ``hudi_bridge.``.
@@ -17,10 +17,10 @@ _PREFIX = "hudi_bridge."
 
 
 class Operation:
-    """Something that is under way, with the facts that are known of it."""
+    """An operation that is under way, with the facts about it so far."""
 
     def __init__(self, facts: dict[str, Fact], *, is_heard: bool) -> None:
-        """An operation of which some facts are known from the start."""
+        """An operation, with the facts that are known from the start."""
         self.facts = facts
         self.is_heard = is_heard
         """Whether anybody wants to know; otherwise, facts need not be gathered."""
@@ -62,13 +62,13 @@ def operation(
         failure = error
         raise
     finally:
-        known = {key: fact for key, fact in running.facts.items() if fact is not None}
+        present = {key: fact for key, fact in running.facts.items() if fact is not None}
         if is_logged:
-            told = ", ".join(f"{key.replace('_', ' ')} {_shown(fact)}" for key, fact in known.items())
+            text = ", ".join(f"{key.replace('_', ' ')} {_shown(fact)}" for key, fact in present.items())
             ending = "" if failure is None else f"; failed with {type(failure).__name__}"
-            logger.log(level, "%s: %s; %.3f s%s", name, told, time.perf_counter() - start, ending)
+            logger.log(level, "%s: %s; %.3f s%s", name, text, time.perf_counter() - start, ending)
         if span is not None:
-            for key, fact in known.items():
+            for key, fact in present.items():
                 span.set_attribute(f"{_PREFIX}{key}", fact)
             if failure is not None:
                 # Not the error itself: its text goes to the program, which decides who may see it.

@@ -238,12 +238,12 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
 
 
 def _unreleased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
-    """Without the metadata table, of which it is not known how its log files are written."""
+    """The options without the metadata table, since nobody knows yet how its log files are written."""
     if not _flag(options, READ_UNRELEASED_KEY):
-        known = ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
-        supported = f"{known}, and with the option {READ_UNRELEASED_KEY}=true {UNRELEASED_VERSION} as it is planned"
-        found = f"{UNRELEASED_VERSION}, which no release of Hudi writes"
-        raise UnsupportedTableError("table version", found, supported)
+        versions = ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
+        supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {UNRELEASED_VERSION} as it is planned"
+        actual = f"{UNRELEASED_VERSION}, which no release of Hudi writes"
+        raise UnsupportedTableError("table version", actual, supported)
     return replace(config, metadata_partitions=(), metadata_partitions_inflight=())
 
 

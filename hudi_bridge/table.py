@@ -167,7 +167,7 @@ class HudiTable:
         return html_of_properties("HudiTable", properties)
 
     def _known_slices(self) -> str | None:
-        splits = self._latest.kept_splits(QueryType.SNAPSHOT)
+        splits = self._latest.cached_splits(QueryType.SNAPSHOT)
         if splits is None:
             return None
         base, logs = sum(one.base_size_bytes for one in splits), sum(one.log_size_bytes for one in splits)
@@ -518,8 +518,8 @@ class HudiTable:
         planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
     ) -> "dataset.HudiDataset":
         indexes = self._indexes.of_query(plan.query_type, is_newest=is_newest)
-        choice = pruning.SplitChoice(storage=self._state.storage, plan=plan, indexes=indexes)
-        return dataset.HudiDataset(choice, planned_again=planned_again)
+        selection = pruning.SplitSelection(storage=self._state.storage, plan=plan, indexes=indexes)
+        return dataset.HudiDataset(selection, planned_again=planned_again)
 
     @cached_property
     def _indexes(self) -> IndexesOfTable:

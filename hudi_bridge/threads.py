@@ -1,15 +1,11 @@
-"""Worker threads for one consumer, which end whenever the consumer does, also by Ctrl-C.
+"""Worker threads for one consumer, which end whenever the consumer does, also by Ctrl-C; and calls with a timeout.
 
 KeyboardInterrupt can be raised between any two steps, even while Python code holds a lock. So the consumer and its
 workers share only a flag and two queues written in C. ``Thread.start`` holds locks, so another thread calls it: only
 the main thread is interrupted.
 
-Calls with a timeout, which Ctrl-C can interrupt.
-
-The client of a store may block in C++, where signals are not handled. So a thread of its own calls it, and is abandoned
-if the call does not return in time.
-
-Numbers that users set in environment variables.
+The client of a store may block in C++, where signals are not handled. So ``call_with_timeout`` lets a thread of its own
+call it, which is abandoned if the call does not return in time.
 """
 
 import _thread
@@ -26,6 +22,30 @@ from typing import Generic, TypeVar
 from weakref import WeakSet
 
 Number = TypeVar("Number", int, float)
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+Source = Callable[[], Iterator[Item]]
+
+_TIMEOUT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
+_DEFAULT_TIMEOUT_SECONDS = 120.0
+_THREAD_NAME = "hudi-bridge-store"
+_POLL_SECONDS = 0.2
+"""How soon a waiting thread notices Ctrl-C, a timeout, or that it is abandoned."""
+_TURN_POLL_SECONDS = 0.2
+_JOIN_POLL_SECONDS = 0.2
+_START_POLL_SECONDS = 0.001
+"""Starting threads takes less than a millisecond, and is waited for without a lock."""
+_ROOM_POLL_SECONDS = 1.0
+"""Only for a consumer that was interrupted: others wake the workers that wait for room."""
+_FOREIGN_WAIT_SECONDS = 60.0
+"""How long ``Workers.end`` waits in another thread than the consumer's, which may hold what the workers wait for."""
+REQUESTS_AT_ONCE = 16
+"""How many small requests to a store run at the same time. Each mostly waits, so cores do not limit them."""
+_CALLS_TO_JUDGE_BY = 8
+_WAITING_RATIO = 2
+"""Calls wait, and threads pay, if they take more than twice the time that they compute."""
+
+_abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
 
 
 def number_in(variable: str, default: Number, *, least: Number) -> Number:
@@ -36,16 +56,6 @@ def number_in(variable: str, default: Number, *, least: Number) -> Number:
     except (KeyError, ValueError):
         return default
     return default if math.isnan(number) else max(least, number)
-
-
-_TIMEOUT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
-_DEFAULT_TIMEOUT_SECONDS = 120.0
-_POLL_SECONDS = 0.2
-_THREAD_NAME = "hudi-bridge-store"
-
-Result = TypeVar("Result")
-
-_abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
 
 
 def timeout_seconds() -> float:
@@ -61,25 +71,25 @@ class HelperThread(threading.Thread):
 
     def __init__(self, target: Callable[[], object], name: str, is_stopped: Callable[[], bool]) -> None:
         super().__init__(target=target, name=name, daemon=True)
-        self.works_for = threading.current_thread()
+        self.owner = threading.current_thread()
         self.is_stopped = is_stopped
 
 
-def _helpers_of_this() -> Iterator[threading.Thread]:
-    """The current thread, the one that it works for, and so on."""
+def _this_thread_and_owners() -> Iterator[threading.Thread]:
+    """The current thread, the thread that it works for, and so on."""
     thread = threading.current_thread()
     yield thread
     while isinstance(thread, HelperThread):
-        thread = thread.works_for
+        thread = thread.owner
         yield thread
 
 
 def _is_abandoned() -> bool:
-    return any(thread in _abandoned_waiters for thread in _helpers_of_this())
+    return any(thread in _abandoned_waiters for thread in _this_thread_and_owners())
 
 
 def _is_stopped() -> bool:
-    return any(isinstance(thread, HelperThread) and thread.is_stopped() for thread in _helpers_of_this())
+    return any(isinstance(thread, HelperThread) and thread.is_stopped() for thread in _this_thread_and_owners())
 
 
 def pause(seconds: float) -> bool:
@@ -131,18 +141,6 @@ def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
     return returned[0]
 
 
-_START_POLL_SECONDS = 0.001
-_JOIN_POLL_SECONDS = 0.2
-_FOREIGN_WAIT_SECONDS = 60.0
-_ROOM_POLL_SECONDS = 1.0
-_TURN_POLL_SECONDS = 0.2
-_CALLS_TO_JUDGE_BY = 8
-_WAITING_RATIO = 2
-
-Item = TypeVar("Item")
-Source = Callable[[], Iterator[Item]]
-
-
 class Turns:
     """Lets a limited number of workers of the process compute at the same time, whatever number of reads has workers.
 
@@ -150,7 +148,7 @@ class Turns:
     """
 
     def __init__(self, most: Callable[[], int]) -> None:
-        """Turns of which ``most`` are taken at the same time."""
+        """A limit: up to ``most`` threads have a turn at the same time."""
         self._most = most
         self._own = threading.local()
         self._renew()
@@ -210,7 +208,7 @@ class Workers(Generic[Item]):
         self.stopped = False
         self._consumer = threading.get_ident()
         self._is_starting = False
-        # Wakes who waits for the start; the flag alone says that it is over.
+        # An item wakes the thread that waits for the start; the flag alone says that it is over.
         self._started: SimpleQueue[None] = SimpleQueue()
         self._sources = iter(sources)
         self._sources_lock = threading.Lock()
@@ -219,9 +217,9 @@ class Workers(Generic[Item]):
             for number in range(workers)
         ]
         self._first_alone_seconds = first_alone_seconds
-        self._held_back = max(0, workers - 1) if first_alone_seconds else 0
-        # One for each worker that was held back.
-        self._let_go: SimpleQueue[None] = SimpleQueue()
+        self._unreleased = max(0, workers - 1) if first_alone_seconds else 0
+        # An item for each worker that waited for the first one.
+        self._released: SimpleQueue[None] = SimpleQueue()
         # A worker that ends hands over None.
         self._handed_over: SimpleQueue[tuple[Item, int] | BaseException | None] = SimpleQueue()
         self._max_waiting = max_waiting
@@ -257,7 +255,7 @@ class Workers(Generic[Item]):
                 del handed_over
                 yield item
                 del item
-                self._let_all_go()
+                self._release_all()
 
     def end(self, urge: Callable[[], object] = bool) -> None:
         """Wait until all workers have ended, each before its next item.
@@ -268,7 +266,7 @@ class Workers(Generic[Item]):
         """
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             abandon_waiting(self._threads)
-        self._let_all_go()
+        self._release_all()
         for _ in self._threads:
             self._taken.put(0)
         while self._is_starting:
@@ -291,20 +289,20 @@ class Workers(Generic[Item]):
             self._is_starting = False
             self._started.put(None)
 
-    def _let_all_go(self) -> None:
-        while self._held_back:
-            self._held_back -= 1
-            self._let_go.put(None)
+    def _release_all(self) -> None:
+        while self._unreleased:
+            self._unreleased -= 1
+            self._released.put(None)
 
     def _work(self, number: int) -> None:
         try:
             if number and self._first_alone_seconds:
                 with suppress(Empty):
-                    self._let_go.get(timeout=self._first_alone_seconds)
+                    self._released.get(timeout=self._first_alone_seconds)
             while (source := self._next_source()) is not None:
                 for item in self._in_turn(source()):
                     size = self._size_of(item)
-                    if not self._waited_for_room(size):
+                    if not self._wait_for_room(size):
                         return
                     self._handed_over.put((item, size))
                     del item
@@ -326,7 +324,7 @@ class Workers(Generic[Item]):
             yield item
             del item
 
-    def _waited_for_room(self, size: int) -> bool:
+    def _wait_for_room(self, size: int) -> bool:
         """Wait for room for one more item; False if stopped."""
         with self._waiting_lock:
             while not self.stopped and self._waiting and self._waiting + size > self._max_waiting:

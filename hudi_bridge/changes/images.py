@@ -1,4 +1,4 @@
-"""Changes and their images, and the record batches made of them."""
+"""Changes of records with their images before and after, and the record batches made of them."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -76,7 +76,7 @@ def structs(columns: list[Column], names: list[str], is_null: "pa.BooleanArray |
 def structs_of(rows: pa.Table) -> Structs:
     """The rows of a table, at most as many as a batch has, as structs."""
     columns: list[Any] = [column.combine_chunks() for column in rows.columns]
-    columns = [pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one for one in columns]
+    columns = [pa.concat_arrays(child.chunks) if isinstance(child, pa.ChunkedArray) else child for child in columns]
     return structs(columns, rows.column_names)
 
 

@@ -7,9 +7,7 @@ Hudi has two styles:
 * ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``): a space after ``:`` and ``,``. Nulls
   are written, and map entries are in the order of Java's hash maps.
 
-Writes scalar values as JSON, as Jackson does for Spark rows and Avro for its records.
-
-The iteration order of hash maps in Java and Scala, which determines the order of map entries in Hudi's JSON.
+So the iteration orders of both kinds of hash maps are computed here, and scalars are written as Jackson or Avro do.
 """
 
 import base64
@@ -27,14 +25,23 @@ from pyarrow import types
 
 from hudi_bridge.schema.avro_types import AvroArray, AvroFixed, AvroMap, AvroPrimitive, AvroRecord, AvroType, AvroUnion
 from hudi_bridge.schema.casts import as_lists
-from hudi_bridge.schema.java_text import floating_text
+from hudi_bridge.schema.java_text import INT32, floating_text, string_hash
 
 Positions = npt.NDArray[np.int64]
 
-_WORD = 0xFFFFFFFF
 _SCALA_SMALL_MAP = 4
 _SCALA_BITS = 5
 _SCALA_LEVELS = 7
+Array: TypeAlias = "pa.Array[Any]"
+ScalarText: TypeAlias = Callable[[Array, AvroType | None], Array]
+_JACKSON_ESCAPED = r'["\\\x00-\x1f]'
+_AVRO_ESCAPED = r'["\\\x00-\x1f\x7f-\x{9f}\x{2000}-\x{20ff}]'
+_AVRO_ESCAPED_IN_PYTHON = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2000-\u20ff]')
+_JACKSON_ESCAPED_IN_PYTHON = re.compile('["\\\\\x00-\x1f]')
+_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_DECIMAL128_BYTES = 16
+_ROWS_AT_ONCE = 1 << 14
+"""The texts of nested columns are many times as large as the rows; so many at a time bound the memory."""
 
 
 def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
@@ -71,34 +78,20 @@ def _by_distinct(keys: "pa.Array[Any]", number_of: Callable[[str], int]) -> Posi
 def _utf8_hash(text: str) -> int:
     value = 0
     for byte in text.encode():
-        value = (31 * value + byte - (byte >= 1 << 7) * 256) & _WORD
+        value = (31 * value + byte - (byte >= 1 << 7) * 256) & INT32
     return value
 
 
 def _scala_rank(text: str) -> int:
-    units = text.encode("utf-16-be")
-    value = 0
-    for place in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[place : place + 2])) & _WORD
-    value = (value + ~(value << 9)) & _WORD
+    value = string_hash(text)
+    value = (value + ~(value << 9)) & INT32
     value ^= value >> 14
-    value = (value + (value << 4)) & _WORD
+    value = (value + (value << 4)) & INT32
     value ^= value >> 10
     rank = 0
     for level in range(_SCALA_LEVELS):
         rank = rank << _SCALA_BITS | (value >> level * _SCALA_BITS) & ((1 << _SCALA_BITS) - 1)
     return rank
-
-
-Array: TypeAlias = "pa.Array[Any]"
-ScalarText: TypeAlias = Callable[[Array, AvroType | None], Array]
-
-_JACKSON_ESCAPED = r'["\\\x00-\x1f]'
-_AVRO_ESCAPED = r'["\\\x00-\x1f\x7f-\x{9f}\x{2000}-\x{20ff}]'
-_AVRO_ESCAPED_IN_PYTHON = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2000-\u20ff]')
-_JACKSON_ESCAPED_IN_PYTHON = re.compile('["\\\\\x00-\x1f]')
-_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_DECIMAL128_BYTES = 16
 
 
 def jackson_quoted(text: str) -> str:
@@ -179,7 +172,8 @@ def _avro_decimal(array: Array, avro: AvroType | None) -> Array:
     size = avro.size_bytes if isinstance(avro, AvroFixed) else _spark_decimal_bytes(array.type.precision)
     if size > _DECIMAL128_BYTES or not types.is_decimal128(array.type):
         texts = [
-            None if one is None else _byte_list(_unscaled(one).to_bytes(size, signed=True)) for one in array.to_pylist()
+            None if number is None else _byte_list(_unscaled(number).to_bytes(size, signed=True))
+            for number in array.to_pylist()
         ]
         return pa.array(texts, pa.string())
     words = np.frombuffer(memoryview(array.buffers()[1] or b""), np.int8).reshape(-1, _DECIMAL128_BYTES)
@@ -240,9 +234,6 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _escape(match: "re.Match[str]") -> str:
     return _SHORT_ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
-
-
-_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,24 +302,24 @@ def _texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
 
 def _struct_texts(array: pa.StructArray, style: JsonStyle, avro: AvroRecord | None, *, in_order: bool) -> Array:
     children = array.flatten()
-    names = [array.type.field(place).name for place in range(array.type.num_fields)]
-    known = {} if avro is None else {field.name: field.type for field in avro.fields}
+    names = [array.type.field(index).name for index in range(array.type.num_fields)]
+    types = {} if avro is None else {field.name: field.type for field in avro.fields}
     order = range(len(names)) if in_order else scala_map_order(pa.array(names, pa.string()), np.array([len(names)]))
     fields: list[Any] = []
-    for place in order:
-        text: Array = _texts(children[place], style, known.get(names[place]))
+    for index in order:
+        text: Array = _texts(children[index], style, types.get(names[index]))
         text = text.fill_null("null") if style.keeps_nulls else text
-        fields.append(joined(style.comma + style.quoted(names[place]) + style.colon, text).fill_null(""))
+        fields.append(joined(style.comma + style.quoted(names[index]) + style.colon, text).fill_null(""))
     texts = joined(pa.repeat("", len(array)), *fields)
     # The first field has no comma before it.
     return _wrapped(array, "", pc.binary_replace_slice(texts, 0, len(style.comma), "{"), "}")
 
 
 def _union_texts(array: pa.StructArray, style: JsonStyle, members: tuple[AvroType, ...]) -> Array:
-    """A union of several types is a struct with a field for each type, of which one has the value."""
+    """The texts of a union of several types: a struct with a field for each type, one of which has the value."""
     texts = [_texts(child, style, member) for child, member in zip(array.flatten(), members, strict=True)]
-    found: Array = pc.coalesce(*texts)
-    return found
+    joined: Array = pc.coalesce(*texts)
+    return joined
 
 
 def _list_texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
@@ -350,8 +341,8 @@ def _map_texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
     texts = joined(style.scalar(keys, None), style.colon, values)
     if texts.null_count:
         rows = np.repeat(np.arange(len(array)), lengths)
-        kept = texts.is_valid().to_numpy(zero_copy_only=False)
-        lengths = np.bincount(rows[kept], minlength=len(array))
+        is_valid = texts.is_valid().to_numpy(zero_copy_only=False)
+        lengths = np.bincount(rows[is_valid], minlength=len(array))
         texts = texts.drop_null()
     return _wrapped(array, "{", _joined_by_row(texts, lengths, style), "}")
 

@@ -6,12 +6,11 @@ writer, or else by comparing the slices before and after the commit. Comparing c
 Without it, file groups are compared once, before and after the range, so several changes to a record appear as one.
 File groups of a partition are compared together, since a record may have moved between them.
 
+``EarlierStates`` has the states just before and just after a commit. Up to table version 7, a state is a snapshot as of
+an instant. From version 8 on, commits that completed after the state are pending in it; if one is a compaction, its
+input is read, not its output.
+
 Source: ``HoodieCDCExtractor``.
-
-The states of a table just before and just after a commit, as planners of their file slices.
-
-Up to table version 7, a state is a snapshot as of an instant. From version 8 on, commits that completed after the state
-are pending in it. If one is a compaction, its input is read, not its output.
 """
 
 from bisect import bisect_right
@@ -41,7 +40,7 @@ from hudi_bridge.timeline.instant_range import InstantRange, archived_commits, o
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.timeline import TableState
 
-_KEPT_PLANNERS = 2
+_CACHED_PLANNERS = 2
 """The state after a commit is mostly that before the next one. Each has a timeline of its own."""
 
 
@@ -51,7 +50,7 @@ class EarlierStates:
     def __init__(self, newest: TableState, archived: tuple[Instant, ...], listings: FolderListings) -> None:
         """The states before ``newest``; ``archived`` are the archived commits after the earliest of them.
 
-        ``listings`` have the files of the newest state, and with them those of earlier ones that were not removed.
+        ``listings`` are those of the newest state; files of earlier states that were not removed are in them too.
         """
         self._newest = newest
         self._archived = archived
@@ -67,12 +66,12 @@ class EarlierStates:
     def up_to(self, last_time: str) -> SplitPlanner:
         """The state after all commits up to and including an ordering time."""
         if self._newest.config.timeline_layout == 1:
-            return self._kept(last_time, lambda: self._planner(last_time, {}))
-        return self._kept(bisect_right(self._times, last_time), lambda: self._planner_up_to(last_time))
+            return self._cached(last_time, lambda: self._planner(last_time, {}))
+        return self._cached(bisect_right(self._times, last_time), lambda: self._planner_up_to(last_time))
 
-    def _kept(self, key: str | int, made: Callable[[], SplitPlanner]) -> SplitPlanner:
+    def _cached(self, key: str | int, made: Callable[[], SplitPlanner]) -> SplitPlanner:
         if key not in self._planners:
-            while len(self._planners) >= _KEPT_PLANNERS:
+            while len(self._planners) >= _CACHED_PLANNERS:
                 del self._planners[next(iter(self._planners))]
             self._planners[key] = made()
         return self._planners[key]
@@ -88,7 +87,7 @@ class EarlierStates:
         hidden = {
             commit.requested_time: commit for commit in timeline.commits() if ordering_time(commit, config) > last_time
         }
-        actions = {time: self._pending_action(one) for time, one in hidden.items()}
+        actions = {time: self._pending_action(hidden_instant) for time, hidden_instant in hidden.items()}
         archived = (commit for commit in self._archived if ordering_time(commit, config) > last_time)
         actions |= {commit.requested_time: commit.action for commit in archived}
         visible = [commit.requested_time for commit in timeline.commits() if commit.requested_time not in hidden]
@@ -285,7 +284,9 @@ class _Planning:
         context = self._context(planner)
         slices = list(planner.file_slices(QueryType.SNAPSHOT))
         self.files.require_end(planner.files, whole_groups(planner.files, slices))
-        groups = (GroupChange(instant=last, before=None, after=planner.split(piece, context)) for piece in slices)
+        groups = (
+            GroupChange(instant=last, before=None, after=planner.split(file_slice, context)) for file_slice in slices
+        )
         yield from self._by_partition(groups, self.instants.commit_times)
 
     def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:

@@ -1,8 +1,6 @@
-"""Reads a split of changes, from its change data files or by comparing its slices.
+"""Reads a split of changes: from the change data files of the writer, or by comparing its slices.
 
-Reads changes from the change data files of a file group.
-
-A block has one Avro record per change. Its fields depend on the supplemental logging mode:
+A block of change data has one Avro record per change. Its fields depend on the supplemental logging mode:
 
     OP_KEY_ONLY         op, record_key                  both images are read from the slices before and after
     DATA_BEFORE         op, record_key, before          the image after is read from the slice after

@@ -15,6 +15,7 @@ from hudi_bridge.schema.casts import as_lists
 Keys: TypeAlias = "pa.ChunkedArray[Any]"
 
 _ROWS_AT_ONCE = 1 << 16
+"""Bounds the memory for masks and for the copies of columns that Arrow compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,35 +47,35 @@ def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
 
     Floats are compared by their bits, except that every NaN equals every other; maps regardless of entry order.
     """
-    found = [np.zeros(0, dtype=np.bool_)]
+    masks = [np.zeros(0, dtype=np.bool_)]
     for start in range(0, before.num_rows, _ROWS_AT_ONCE):
-        one, other = (table.slice(start, _ROWS_AT_ONCE) for table in (before, after))
-        differs = np.zeros(one.num_rows, dtype=np.bool_)
+        left, right = (table.slice(start, _ROWS_AT_ONCE) for table in (before, after))
+        differs = np.zeros(left.num_rows, dtype=np.bool_)
         for name in before.column_names:
-            differs |= differing_values(_combined(one[name]), _combined(other[name]))
-        found.append(differs)
-    return np.concatenate(found)
+            differs |= differing_values(_combined(left[name]), _combined(right[name]))
+        masks.append(differs)
+    return np.concatenate(masks)
 
 
-def differing_values(one: Any, other: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
+def differing_values(left: Any, right: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
     """For each position of two arrays of one type, whether the values differ."""
-    valid, other_valid = as_booleans(one.is_valid()), as_booleans(other.is_valid())
-    if types.is_null(one.type):
-        return np.zeros(len(one), dtype=np.bool_)
-    if types.is_fixed_size_list(one.type):
-        return differing_values(as_lists(one), as_lists(other))
-    differs: Booleans = np.zeros(len(one), dtype=np.bool_)
-    if types.is_struct(one.type):
-        for child, other_child in zip(one.flatten(), other.flatten(), strict=True):
+    valid, other_valid = as_booleans(left.is_valid()), as_booleans(right.is_valid())
+    if types.is_null(left.type):
+        return np.zeros(len(left), dtype=np.bool_)
+    if types.is_fixed_size_list(left.type):
+        return differing_values(as_lists(left), as_lists(right))
+    differs: Booleans = np.zeros(len(left), dtype=np.bool_)
+    if types.is_struct(left.type):
+        for child, other_child in zip(left.flatten(), right.flatten(), strict=True):
             differs |= differing_values(child, other_child)
-    elif types.is_map(one.type) or types.is_list(one.type) or types.is_large_list(one.type):
-        differs = _lists_differ(one, other, valid & other_valid)
-    elif types.is_floating(one.type):
-        differs = _floats_differ(one, other)
+    elif types.is_map(left.type) or types.is_list(left.type) or types.is_large_list(left.type):
+        differs = _lists_differ(left, right, valid & other_valid)
+    elif types.is_floating(left.type):
+        differs = _floats_differ(left, right)
     else:
-        differs = as_booleans(pc.not_equal(one, other))
-    found: Booleans = (valid != other_valid) | (valid & differs)
-    return found
+        differs = as_booleans(pc.not_equal(left, right))
+    different: Booleans = (valid != other_valid) | (valid & differs)
+    return different
 
 
 def row_numbers(columns: Iterable[Column], rows: int) -> Positions:
@@ -87,7 +88,7 @@ def row_numbers(columns: Iterable[Column], rows: int) -> Positions:
 
 
 def _value_numbers(array: Any) -> Positions:  # noqa: ANN401 - an array of any type
-    """A number for each value, the same for those that do not differ; -1 for nulls."""
+    """A number for each value, the same for equal values; -1 for nulls."""
     if types.is_null(array.type):
         return np.full(len(array), -1)
     if types.is_fixed_size_list(array.type):
@@ -102,12 +103,12 @@ def _value_numbers(array: Any) -> Positions:  # noqa: ANN401 - an array of any t
         _, numbers = np.unique(one_nan.view(f"i{floats.dtype.itemsize}"), return_inverse=True)
     else:
         numbers = _codes(array, array.unique())
-    found: Positions = np.where(as_booleans(array.is_valid()), numbers, -1)
-    return found
+    with_nulls: Positions = np.where(as_booleans(array.is_valid()), numbers, -1)
+    return with_nulls
 
 
 def _list_numbers(array: Any) -> Positions:  # noqa: ANN401 - lists or maps
-    """Lists by the numbers of their elements, maps by those of their keys and items in the order of the keys."""
+    """Numbers of lists, by the numbers of their elements; of maps, by their keys and items in the order of the keys."""
     lengths = _lengths(array)
     entries = _entries(array, np.arange(len(array)))
     if types.is_map(array.type):
@@ -134,9 +135,9 @@ def _occurrences(codes: Positions, distinct: int) -> Positions:
         return codes
     order = np.argsort(codes, kind="stable")
     starts = np.cumsum(counts) - counts
-    places = np.empty(len(codes), dtype=np.int64)
-    places[order] = np.arange(len(codes)) - starts[codes[order]]
-    return np.asarray(codes + places * distinct)
+    positions = np.empty(len(codes), dtype=np.int64)
+    positions[order] = np.arange(len(codes)) - starts[codes[order]]
+    return np.asarray(codes + positions * distinct)
 
 
 def _unmatched(rows: int, matched: Positions) -> Positions:
@@ -151,59 +152,59 @@ def _combined(column: "pa.ChunkedArray[Any]") -> Column:
     return whole
 
 
-def _floats_differ(one: Column, other: Column) -> Booleans:
-    bits = np.dtype(f"i{one.type.bit_width // 8}")
-    first, second = (array.fill_null(0).to_numpy(zero_copy_only=False) for array in (one, other))
+def _floats_differ(left: Column, right: Column) -> Booleans:
+    bits = np.dtype(f"i{left.type.bit_width // 8}")
+    first, second = (array.fill_null(0).to_numpy(zero_copy_only=False) for array in (left, right))
     differs: Booleans = (first.view(bits) != second.view(bits)) & ~(np.isnan(first) & np.isnan(second))
     return differs
 
 
-def _lists_differ(one: Any, other: Any, both: Booleans) -> Booleans:  # noqa: ANN401 - lists or maps
-    lengths, other_lengths = (_lengths(array) for array in (one, other))
+def _lists_differ(left: Any, right: Any, both: Booleans) -> Booleans:  # noqa: ANN401 - lists or maps
+    lengths, other_lengths = (_lengths(array) for array in (left, right))
     differs: Booleans = lengths != other_lengths
-    alike = np.flatnonzero(both & ~differs & (lengths > 0))
-    entries = _entries(one, alike)
-    if types.is_map(one.type) and len(entries):
-        differs[alike] = _maps_differ(one, other, alike)
+    same_length = np.flatnonzero(both & ~differs & (lengths > 0))
+    entries = _entries(left, same_length)
+    if types.is_map(left.type) and len(entries):
+        differs[same_length] = _maps_differ(left, right, same_length)
         return differs
-    unequal = differing_values(_taken(one.values, entries), _taken(other.values, _entries(other, alike)))
-    rows = np.repeat(alike, lengths[alike])
+    unequal = differing_values(_taken(left.values, entries), _taken(right.values, _entries(right, same_length)))
+    rows = np.repeat(same_length, lengths[same_length])
     differs[rows[unequal]] = True
     return differs
 
 
-def _maps_differ(one: Any, other: Any, alike: Positions) -> Booleans:  # noqa: ANN401
+def _maps_differ(left: Any, right: Any, same_length: Positions) -> Booleans:  # noqa: ANN401
     """Whether maps with equal numbers of entries differ, compared in the order of their keys."""
     sides: list[tuple[Column, Column]] = []
-    lengths = _lengths(one)[alike]
-    rows = np.repeat(np.arange(len(alike)), lengths)
-    keys = [_taken(array.keys, _entries(array, alike)) for array in (one, other)]
+    lengths = _lengths(left)[same_length]
+    rows = np.repeat(np.arange(len(same_length)), lengths)
+    keys = [_taken(array.keys, _entries(array, same_length)) for array in (left, right)]
     distinct = pc.unique(pa.concat_arrays(keys))
-    for array, its_keys in zip((one, other), keys, strict=True):
+    for array, its_keys in zip((left, right), keys, strict=True):
         codes = np.asarray(pc.index_in(its_keys, value_set=distinct).to_numpy(), dtype=np.int64)
         order = np.lexsort((codes, rows))
-        items = _taken(array.items, _entries(array, alike)[order])
+        items = _taken(array.items, _entries(array, same_length)[order])
         sides.append((pa.array(codes[order]), items))
     unequal = np.zeros(len(rows), dtype=np.bool_)
     for first, second in zip(*sides, strict=True):
         unequal |= differing_values(first, second)
-    differs = np.zeros(len(alike), dtype=np.bool_)
+    differs = np.zeros(len(same_length), dtype=np.bool_)
     differs[rows[unequal]] = True
     return differs
 
 
 def _lengths(array: Any) -> Positions:  # noqa: ANN401 - a list or a map
     lengths = np.diff(np.asarray(array.offsets.to_numpy(), dtype=np.int64))
-    found: Positions = np.where(as_booleans(array.is_valid()), lengths, 0)
-    return found
+    with_nulls: Positions = np.where(as_booleans(array.is_valid()), lengths, 0)
+    return with_nulls
 
 
 def _entries(array: Any, rows: Positions) -> Positions:  # noqa: ANN401 - a list or a map
     """The positions of the values of ``rows`` among all values."""
     starts = np.asarray(array.offsets.to_numpy(), dtype=np.int64)[:-1][rows]
     lengths = _lengths(array)[rows]
-    found: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    return found
+    positions: Positions = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return positions
 
 
 def _taken(values: Column, positions: Positions) -> Column:

@@ -56,7 +56,7 @@ class GroupChange:
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:
         """The slices before and after that exist."""
-        return tuple(piece for piece in (self.before, self.after) if piece is not None)
+        return tuple(split for split in (self.before, self.after) if split is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class ChangeSplit:
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:
         """All file slices of the split."""
-        return tuple(piece for group in self.groups for piece in group.slices)
+        return tuple(split for group in self.groups for split in group.slices)
 
     def to_json(self) -> str:
         """The split, with its context, as JSON text."""

@@ -1,14 +1,9 @@
-"""Checks that the files with the changes of a range, and those of the states around it, still exist.
+"""What the commits of a range have written, and whether the files with their changes still exist.
 
-A cleaner keeps the slices of retained commits and the newest slice before them in each file group. One that counts file
-versions does not say which commits it has retained.
-
-What the commits of a range have written.
-
-Whether the files of an earlier state are still there.
-
-A cleaner removes slices as a whole, and file groups that were replaced. What it has removed shows by the next write to
-a file group: it tells whether there was a slice before it, and of what base file.
+A cleaner removes slices as a whole, and file groups that were replaced. It leaves the slices of retained commits and
+the newest slice before them in each file group; one that counts file versions does not say which commits it has
+retained. What it has removed shows by the next write to a file group, which tells whether there was a slice before it,
+and with what base file.
 """
 
 from collections import defaultdict
@@ -85,8 +80,8 @@ def range_writes(state: TableState, instants: InstantRange) -> tuple[CommitWrite
         CorruptTableError: a file of the active or archived timeline is missing or damaged.
     """
     metadata = read_range_metadata(state, instants)
-    known = [commit for commit in instants.commits if commit.requested_time in metadata]
-    return tuple(_writes(state, commit, metadata[commit.requested_time]) for commit in known)
+    active = [commit for commit in instants.commits if commit.requested_time in metadata]
+    return tuple(_writes(state, commit, metadata[commit.requested_time]) for commit in active)
 
 
 def later_writes(state: TableState, commits: Iterable[Instant]) -> tuple[CommitWrites, ...]:
@@ -95,9 +90,11 @@ def later_writes(state: TableState, commits: Iterable[Instant]) -> tuple[CommitW
     Raises:
         CorruptTableError: a file of the timeline is missing or damaged.
     """
-    wanted = list(commits)
-    metadata = read_all_commit_metadata(state, wanted)
-    return tuple(_writes(state, commit, one) for commit, one in zip(wanted, metadata, strict=True))
+    listed = list(commits)
+    metadata = read_all_commit_metadata(state, listed)
+    return tuple(
+        _writes(state, commit, commit_metadata) for commit, commit_metadata in zip(listed, metadata, strict=True)
+    )
 
 
 def _writes(state: TableState, commit: Instant, metadata: CommitMetadata) -> CommitWrites:
@@ -108,7 +105,7 @@ def _writes(state: TableState, commit: Instant, metadata: CommitMetadata) -> Com
 class KeptFiles:
     """Finds out whether file groups of a state have been cleaned.
 
-    ``state`` has the files of the state, ``whole`` are the file groups with a slice in it, ``files`` those that exist.
+    ``state`` has the files of the state, ``whole`` its file groups with a slice, ``files`` the files that exist.
     """
 
     def __init__(self, state: TableFiles, whole: Collection[GroupId], files: CurrentFiles) -> None:
@@ -149,8 +146,8 @@ class KeptFiles:
 
 
 def whole_groups(state: TableFiles, slices: Iterable[FileSlice]) -> set[GroupId]:
-    """The file groups of slices of a state, without those of which a cleaner left only what came after a compaction."""
-    return {(piece.partition_path, piece.file_id) for piece in slices if state.has_input(piece)}
+    """The file groups of slices of a state, without groups of which a cleaner left nothing before a compaction."""
+    return {(file_slice.partition_path, file_slice.file_id) for file_slice in slices if state.has_input(file_slice)}
 
 
 def _base_path(stat: WriteStat) -> str:
@@ -170,13 +167,13 @@ class FilesOfChanges:
         self._files = files
 
     def require_metadata(self, writes: Collection[CommitWrites]) -> None:
-        """Raises unless the metadata of every commit of the range is known.
+        """Raises unless the metadata of every commit of the range could be read.
 
         Raises:
             InstantNotReadableError: the metadata of a commit is lost.
         """
-        known = {commit.time for commit in writes}
-        lost = [commit for commit in self._instants.commits if commit.requested_time not in known]
+        times = {commit.time for commit in writes}
+        lost = [commit for commit in self._instants.commits if commit.requested_time not in times]
         if lost:
             reason = f"what the commit {lost[-1].requested_time} has written is no longer known"
             raise self._not_readable(reason, ordering_time(lost[-1], self._state.config))
@@ -187,9 +184,9 @@ class FilesOfChanges:
         Raises:
             InstantNotReadableError: one of them has been cleaned.
         """
-        wanted = tuple(paths)
-        self._files.expect(wanted)
-        for path in wanted:
+        required = tuple(paths)
+        self._files.expect(required)
+        for path in required:
             if self._files.get(path) is None:
                 raise self._not_readable(f"files of the commit {commit.time} have been cleaned", commit.ordering_time)
 
@@ -205,7 +202,7 @@ class FilesOfChanges:
         if end < self._first_state:
             raise InstantNotReadableError(end, reason, self._first_state, "up_to")
         time_of = partial(ordering_time, config=self._state.config)
-        later = sorted((one for one in self._state.timeline.commits() if time_of(one) > end), key=time_of)
+        later = sorted((commit for commit in self._state.timeline.commits() if time_of(commit) > end), key=time_of)
         if not later or not keeps_file_versions(self._state):
             return
         missing = KeptFiles(state, whole, self._files).first_that_misses(later_writes(self._state, later), groups)

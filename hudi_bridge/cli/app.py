@@ -1,8 +1,7 @@
 """The Typer application with all commands of ``hudi-bridge``.
 
-Commands that are imported when they are called: the list of all of them needs no more than their names.
-
-Typer has a group import all of its commands at once.
+A command's module is imported when it is called: the list of all commands needs no more than their names. Typer by
+itself imports all commands of a group at once.
 """
 
 from collections.abc import Mapping
@@ -34,19 +33,19 @@ class CommandPlace:
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - of Typer, or of Click before
         """The command, imported."""
-        found = getattr(import_module(self.module), self.name)
-        if isinstance(found, typer.Typer):
-            group = get_group(found)
+        command = getattr(import_module(self.module), self.name)
+        if isinstance(command, typer.Typer):
+            group = get_group(command)
             group.name = name
             return group
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        single.command(name, context_settings=SETTINGS)(found)
+        single.command(name, context_settings=SETTINGS)(command)
         return get_command(single)
 
 
-def group_of(places: Mapping[str, CommandPlace]) -> type[TyperGroup]:
+def group_of(commands: Mapping[str, CommandPlace]) -> type[TyperGroup]:
     """A class of groups with the commands at these places, in their order."""
-    return type("CommandsLater", (_CommandsLater,), {"places": places})
+    return type("CommandsLater", (_CommandsLater,), {"places": commands})
 
 
 class _CommandsLater(TyperGroup):
@@ -54,8 +53,8 @@ class _CommandsLater(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - those of TyperGroup
         super().__init__(**attributes)
-        for name, place in self.places.items():
-            self.commands[name] = TyperCommand(name, help=place.help)
+        for name, command in self.places.items():
+            self.commands[name] = TyperCommand(name, help=command.help)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of Typer, or of Click before
         """As in Typer; called for the command that is run or completed."""
@@ -176,8 +175,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
-    if wanted:
+def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
+    if is_asked:
         Console().print(f"hudi-bridge {__version__}", highlight=False)
         raise typer.Exit
 

@@ -1,11 +1,7 @@
 """``changes``: the changes of records in a range of commits, read once or followed until interrupted.
 
-Follows the changes of a table: polls for new commits and writes their changes until interrupted.
-
-Output is flushed before the state is written. After a kill in between, a file is truncated to the size in the state; in
-a pipe, changes repeat.
-
-The position of a reader of changes, in a small JSON file that is replaced atomically.
+Following polls for new commits. Its position is in a small JSON file that is replaced atomically; output is flushed
+before that. After a kill in between, an output file is truncated to the size in the state; in a pipe, changes repeat.
 """
 
 import json
@@ -44,6 +40,8 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
 
 _EXPECTED = "the state of changes of this table, as --state-file writes it"
+_FILE_FORMATS = (Format.CSV, Format.SPREADSHEET, Format.JSON)
+_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.SPREADSHEET, Format.JSON, Format.ARROW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +84,6 @@ def write_state(path: Path, state: FollowState) -> None:
     with appearing(path) as file:
         file.write(json.dumps(asdict(state)).encode())
         file.sync()
-
-
-_FILE_FORMATS = (Format.CSV, Format.SPREADSHEET, Format.JSON)
-_PIPE_FORMATS = (Format.TABLE, Format.CSV, Format.SPREADSHEET, Format.JSON, Format.ARROW)
 
 
 def follow_changes(

@@ -1,11 +1,9 @@
 """``compare``: a table, or all tables of a folder, read here and by another reader, query by query.
 
-The readers that ``compare`` asks beside this one: the package ``hudi`` (hudi-rs), and Hudi on Spark.
-
-Where two answers to one query differ: records of one side only, and values that are not the same.
-
-Types are taken leniently: integers of any width are numbers, floats are compared by their bits as doubles, times by
-their instants, decimals by their values, maps whatever the order of their entries. A null equals only a null.
+The other readers are the package ``hudi`` (hudi-rs) and Hudi on Spark. The report has records of one side only, and
+values that differ. Types are taken leniently: integers of any width are numbers, floats are compared by their bits as
+doubles, times by their instants, decimals by their values, maps whatever the order of their entries. A null equals only
+a null.
 """
 
 import datetime as dt
@@ -49,6 +47,12 @@ _QUERY_TYPE = "hoodie.datasource.query.type"
 _READ_OPTIMIZED_BY_HUDI_RS = "hoodie.read.use.read_optimized.mode"
 _MOST_OF_A_REASON = 200
 _NOISE = re.compile(r"^(\s+at |Caused by: |JVM stacktrace|py4j\.)")
+Codes = npt.NDArray[np.int64]
+"""For each row, a number for its value; rows with equal values have equal numbers."""
+KEY_COLUMNS = ("_hoodie_partition_path", "_hoodie_record_key")
+Record = Mapping[str, Any]
+_DIFFERENT = 1
+_MOST_OF_A_VALUE = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +149,8 @@ class Spark:
         self._bundle = bundle or os.environ.get("HUDI_SPARK_BUNDLE") or ""
         if self._bundle and not Path(self._bundle).is_file():
             raise QueryError("--bundle", self._bundle, "the jar of Hudi's bundle for the Spark of PySpark")
-        found = re.search(r"-(\d[\w.]*)\.jar$", self._bundle)
-        self.name = f"spark, hudi {found[1]}" if found else "spark"
+        match = re.search(r"-(\d[\w.]*)\.jar$", self._bundle)
+        self.name = f"spark, hudi {match[1]}" if match else "spark"
 
     def answers(self, table: str, queries: Sequence[Query]) -> list[Answer]:
         """An answer for each query."""
@@ -171,14 +175,10 @@ def _stored(folder: Path, name: str) -> Answer:
 def reason(text: str) -> str:
     """The first line of an error that says something, cut to a line's length."""
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
-    found = next((line for line in lines if not line.startswith("An error occurred while calling")), "no reason given")
-    return found if len(found) <= _MOST_OF_A_REASON else found[:_MOST_OF_A_REASON] + "…"
-
-
-Codes = npt.NDArray[np.int64]
-"""For each row, a number for its value; rows with equal values have equal numbers."""
-KEY_COLUMNS = ("_hoodie_partition_path", "_hoodie_record_key")
-Record = Mapping[str, Any]
+    line_of_error = next(
+        (line for line in lines if not line.startswith("An error occurred while calling")), "no reason given"
+    )
+    return line_of_error if len(line_of_error) <= _MOST_OF_A_REASON else line_of_error[:_MOST_OF_A_REASON] + "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,25 +241,25 @@ def _by_key(
     """The differences by key; None if keys repeat on a side."""
     size = here.num_rows
     number = _numbered([codes[name] for name in keys], size + there.num_rows)
-    ours, theirs = number[:size], number[size:]
-    if len(np.unique(ours)) < len(ours) or len(np.unique(theirs)) < len(theirs):
+    ours, other = number[:size], number[size:]
+    if len(np.unique(ours)) < len(ours) or len(np.unique(other)) < len(other):
         return None
-    _, at_here, at_there = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+    _, at_here, at_there = np.intersect1d(ours, other, assume_unique=True, return_indices=True)
     unequal = {name: code[:size][at_here] != code[size:][at_there] for name, code in codes.items()}
     changed = np.flatnonzero(np.logical_or.reduce(list(unequal.values())))
-    only_here = np.flatnonzero(~np.isin(ours, theirs))
-    only_there = np.flatnonzero(~np.isin(theirs, ours))
+    only_here = np.flatnonzero(~np.isin(ours, other))
+    only_there = np.flatnonzero(~np.isin(other, ours))
     examples = [
         Difference(
-            record=_record(here, keys, int(at_here[place])),
+            record=_record(here, keys, int(at_here[row])),
             side="both",
             columns={
-                name: (here[name][int(at_here[place])].as_py(), there[name][int(at_there[place])].as_py())
+                name: (here[name][int(at_here[row])].as_py(), there[name][int(at_there[row])].as_py())
                 for name, differs in unequal.items()
-                if differs[place]
+                if differs[row]
             },
         )
-        for place in changed[:most].tolist()
+        for row in changed[:most].tolist()
     ]
     examples += _of_one_side(here, keys, only_here[:most], "here")
     examples += _of_one_side(there, keys, only_there[:most], "there")
@@ -279,12 +279,12 @@ def _by_value(here: pa.Table, there: pa.Table, codes: Mapping[str, Codes], colum
     return int(balance[balance > 0].sum()), int(-balance[balance < 0].sum()), 0, examples
 
 
-def _of_one_side(table: pa.Table, columns: Sequence[str], places: Codes, side: str) -> list[Difference]:
-    return [Difference(record=_record(table, columns, place), side=side, columns={}) for place in places.tolist()]
+def _of_one_side(table: pa.Table, columns: Sequence[str], rows: Codes, side: str) -> list[Difference]:
+    return [Difference(record=_record(table, columns, row), side=side, columns={}) for row in rows.tolist()]
 
 
-def _record(table: pa.Table, columns: Iterable[str], place: int) -> Record:
-    return {name: table[name][place].as_py() for name in columns}
+def _record(table: pa.Table, columns: Iterable[str], row: int) -> Record:
+    return {name: table[name][row].as_py() for name in columns}
 
 
 def _numbered(codes: Sequence[Codes], rows: int) -> Codes:
@@ -296,10 +296,10 @@ def _numbered(codes: Sequence[Codes], rows: int) -> Codes:
 
 
 def _codes(here: Any, there: Any) -> Codes:  # noqa: ANN401 - chunked arrays of any type
-    one, other = _comparable(here), _comparable(there)
-    if one.type != other.type:
-        one, other = _texts(here), _texts(there)
-    both = pa.concat_arrays([one, other]).dictionary_encode(null_encoding="encode")
+    left, right = _comparable(here), _comparable(there)
+    if left.type != right.type:
+        left, right = _texts(here), _texts(there)
+    both = pa.concat_arrays([left, right]).dictionary_encode(null_encoding="encode")
     return np.asarray(both.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
@@ -350,10 +350,6 @@ def _canonical_text(value: Any) -> str:  # noqa: ANN401 - a value of any column
             return f"decimal {value.normalize():f}" if value else "decimal 0"
         case _:
             return repr(value)
-
-
-_DIFFERENT = 1
-_MOST_OF_A_VALUE = 80
 
 
 class PeerName(StrEnum):
@@ -439,11 +435,17 @@ def compare(
             except HudiReadError as error:
                 if isinstance(error, QueryError):
                     raise
-                found = [_refused(Query(), reason(str(error)), pa.table({}))]
+                comparisons = [_refused(Query(), reason(str(error)), pa.table({}))]
             else:
-                found = list(compare_table(opened, path, peer, instants=instants, limit=limit))
-            ended_well &= all(one.verdict not in (Verdict.DIFFERS, Verdict.REFUSED_HERE) for one in found)
-            text = _json(path, peer, found) if output_format is ComparisonFormat.JSON else _text(path, peer, found)
+                comparisons = list(compare_table(opened, path, peer, instants=instants, limit=limit))
+            ended_well &= all(
+                comparison.verdict not in (Verdict.DIFFERS, Verdict.REFUSED_HERE) for comparison in comparisons
+            )
+            text = (
+                _json(path, peer, comparisons)
+                if output_format is ComparisonFormat.JSON
+                else _text(path, peer, comparisons)
+            )
             sink.write(text.encode("utf-8", "backslashreplace"))
     if not ended_well:
         raise typer.Exit(_DIFFERENT)
@@ -455,13 +457,13 @@ def _tables(path: str) -> Iterator[str]:
         yield path
         return
 
-    def failed(_place: Storage, error: HudiReadError) -> None:
+    def failed(_storage: Storage, error: HudiReadError) -> None:
         raise error
 
-    found = [one.shown_path for one in tables_below(folder, failed)]
-    if not found:
+    paths = [storage.shown_path for storage in tables_below(folder, failed)]
+    if not paths:
         raise TableNotFoundError(folder.shown_path, "neither it nor a folder in it holds .hoodie")
-    yield from found
+    yield from paths
 
 
 def compare_table(table: HudiTable, path: str, peer: Peer, *, instants: int, limit: int) -> Iterator[Comparison]:
@@ -515,30 +517,33 @@ def _refused(query: Query, here: Answer, there: Answer) -> Comparison:
     return Comparison(query=query.name, verdict=Verdict.REFUSED, rows=here.num_rows, text=f"refused: {there}")
 
 
-def _summary(found: Differences) -> str:
+def _summary(differences: Differences) -> str:
     parts = [
         f"{counted(count, 'record')} {what}"
         for count, what in (
-            (found.changed, "with other values"),
-            (found.only_here, "only here"),
-            (found.only_there, "only there"),
+            (differences.changed, "with other values"),
+            (differences.only_here, "only here"),
+            (differences.only_there, "only there"),
         )
         if count
     ]
     parts += [
         f"columns only {side}: {', '.join(names)}"
-        for side, names in (("here", found.columns_here), ("there", found.columns_there))
+        for side, names in (("here", differences.columns_here), ("there", differences.columns_there))
         if names
     ]
     return "; ".join(parts)
 
 
-def _text(path: str, peer: Peer, found: Sequence[Comparison]) -> str:
+def _text(path: str, peer: Peer, comparisons: Sequence[Comparison]) -> str:
     lines = [f"{path} beside {peer.name}"]
-    for one in found:
-        rows = "" if one.rows is None else f" ({counted(one.rows, 'row')})"
-        lines.append(f"  {one.query}{rows}: {one.text}")
-        lines += [f"    {_example(example)}" for example in (one.differences.examples if one.differences else ())]
+    for comparison in comparisons:
+        rows = "" if comparison.rows is None else f" ({counted(comparison.rows, 'row')})"
+        lines.append(f"  {comparison.query}{rows}: {comparison.text}")
+        lines += [
+            f"    {_example(example)}"
+            for example in (comparison.differences.examples if comparison.differences else ())
+        ]
     return "".join(f"{escape_control(line)}\n" for line in lines)
 
 
@@ -555,6 +560,6 @@ def _short(value: Any) -> str:  # noqa: ANN401 - a value of any column
     return text if len(text) <= _MOST_OF_A_VALUE else text[:_MOST_OF_A_VALUE] + "…"
 
 
-def _json(path: str, peer: Peer, found: Sequence[Comparison]) -> str:
-    document = {"table": path, "with": peer.name, "queries": [asdict(one) for one in found]}
+def _json(path: str, peer: Peer, comparisons: Sequence[Comparison]) -> str:
+    document = {"table": path, "with": peer.name, "queries": [asdict(comparison) for comparison in comparisons]}
     return json.dumps(document, default=str) + "\n"

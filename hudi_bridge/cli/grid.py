@@ -55,7 +55,7 @@ class _Column:
     @property
     def least_width(self) -> int:
         """The minimum width: numbers are never truncated, names break at underscores."""
-        name = max(map(cell_len, _pieces(self.name)))
+        name = max(map(cell_len, _split_at_underscores(self.name)))
         is_whole = self.is_number or self.cells_width <= _NEVER_CUT
         return max(name, self.cells_width if is_whole else _NARROWEST_CUT)
 
@@ -146,14 +146,14 @@ def _fit(columns: Sequence[_Column], room: int, keep: Sequence[str]) -> None:
     if _needed(columns) > room and len(meta) < len(columns):
         _leave_out(meta)
     shown = [column for column in columns if column.width is not None]
-    kept = sorted((column for column in shown if column.name in keep), key=lambda column: keep.index(column.name))
-    kept = kept or shown[:1]
-    others = [column for column in shown if column not in kept]
+    fitting = sorted((column for column in shown if column.name in keep), key=lambda column: keep.index(column.name))
+    fitting = fitting or shown[:1]
+    others = [column for column in shown if column not in fitting]
     for column in shown:
         column.width = min(column.least_width, room)
     middle = (len(others) - 1) / 2
     from_middle = sorted(range(len(others)), key=lambda position: abs(position - middle))
-    for column in (*(others[position] for position in from_middle), *kept[:0:-1]):
+    for column in (*(others[position] for position in from_middle), *fitting[:0:-1]):
         if _needed(columns) > room:
             _leave_out([column])
     for column in columns:
@@ -186,8 +186,8 @@ def _leave_out(columns: Iterable[_Column]) -> None:
 
 
 def _needed(columns: Sequence[_Column]) -> int:
-    gaps = sum(1 for _ in _shown(columns)) - sum(one.width is not None for one in columns)
-    widths = [one.width for one in columns if one.width is not None] + [len(_ELLIPSIS)] * gaps
+    gaps = sum(1 for _ in _shown(columns)) - sum(column.width is not None for column in columns)
+    widths = [column.width for column in columns if column.width is not None] + [len(_ELLIPSIS)] * gaps
     return 1 + sum(width + _PADDING for width in widths)
 
 
@@ -247,17 +247,17 @@ def _head(text: str, width: int) -> str:
     return text[:end]
 
 
-def _pieces(name: str) -> list[str]:
+def _split_at_underscores(name: str) -> list[str]:
     return re.findall("[^_]*_+|[^_]+", name) or [""]
 
 
 def _wrapped(name: str, width: int) -> list[str]:
     """A name broken after underscores into lines of at most ``width``."""
     lines = [""]
-    for piece in _pieces(name):
-        if lines[-1] and cell_len(lines[-1] + piece) > width:
+    for part in _split_at_underscores(name):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
             lines.append("")
-        lines[-1] += piece
+        lines[-1] += part
     return lines
 
 

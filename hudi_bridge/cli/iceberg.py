@@ -1,10 +1,8 @@
 """``serve iceberg`` and ``publish iceberg``: Hudi tables for engines that read Iceberg.
 
-Only these commands import the connector, which is slow and needs its own extra.
-
-A file of TOML with the options of a command, by their long names; the command line comes before it.
-
-What a service logs, on the standard error output: as text, or as one JSON object a line.
+Only these commands import the connector, which is slow and needs its own extra. The options of a service may be in a
+file of TOML, by their long names; the command line comes before it. It logs to the standard error output, as text or as
+one JSON object a line.
 """
 
 import json
@@ -30,98 +28,7 @@ from hudi_bridge.connectors.lakes.tables import CatalogTables, MergeSettings, Me
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
 
-
-def read_config(path: Path | None) -> Mapping[str, Any]:
-    """The content of a file; nothing without a file.
-
-    Raises:
-        QueryError: the file cannot be read, or is not TOML.
-    """
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise QueryError("--config", f"{path}: {error}", "a file of TOML") from error
-
-
-def use_config(context: typer.Context, path: Path | None, sections: Collection[str]) -> None:
-    """Make the options of a file the defaults of the command; tables of the names ``sections`` are not options.
-
-    Raises:
-        QueryError: the file cannot be read, or has an option that the command does not.
-    """
-    known = {name.replace("_", "-"): parameter for name, parameter in _parameters(context).items()}
-    defaults: dict[str, Any] = {}
-    for name, value in read_config(path).items():
-        if name in sections:
-            continue
-        parameter = known.get(name)
-        if parameter is None:
-            raise QueryError("--config", f"{path} with {name!r}", f"one of {', '.join(sorted((*known, *sections)))}")
-        is_list = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs < 0
-        if isinstance(value, dict) or isinstance(value, list) != is_list:
-            expected = "a list" if is_list else "one value"
-            raise QueryError("--config", f"{path} with {name} = {value!r}", expected)
-        defaults[parameter.name] = value
-    context.default_map = {**(context.default_map or {}), **defaults}
-
-
-def _parameters(context: typer.Context) -> dict[str, Any]:
-    """The parameters of the command by their name in the command line, but for ``--config`` and ``--help``."""
-    found: dict[str, Any] = {}
-    for parameter in context.command.params:
-        if parameter.is_eager or parameter.name is None:
-            continue
-        option = next((one for one in parameter.opts if one.startswith("--")), parameter.name)
-        found[option.removeprefix("--")] = parameter
-    return found
-
-
-class LogFormat(StrEnum):
-    """The values of ``--log-format``."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """The values of ``--log-level``."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-
-
-class JsonLines(logging.Formatter):
-    """A JSON object for each record: time (UTC), level, logger, thread, message, and the traceback of an error."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One line."""
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "thread": record.threadName,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
-
-
-def log_to_standard_error(log_format: LogFormat, level: LogLevel) -> None:
-    """Have this package log at a level, and all others from warnings on."""
-    handler = logging.StreamHandler()
-    is_json = log_format is LogFormat.JSON
-    handler.setFormatter(JsonLines() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(handlers=[handler])
-    logging.getLogger("hudi_bridge").setLevel(level.name)
-
-
 serve_app = typer.Typer(no_args_is_help=True, help="Serve tables to engines, live.")
-
-
 Locate = Annotated[
     list[str] | None,
     typer.Option(
@@ -172,8 +79,97 @@ KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files 
 Builds = Annotated[
     int | None, typer.Option(min=1, help="How many file slices to build at once.", show_default="one a core")
 ]
-
 _SECTIONS = ("reader", "oidc", "credentials")
+
+
+def read_config(path: Path | None) -> Mapping[str, Any]:
+    """The content of a file; nothing without a file.
+
+    Raises:
+        QueryError: the file cannot be read, or is not TOML.
+    """
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise QueryError("--config", f"{path}: {error}", "a file of TOML") from error
+
+
+def use_config(context: typer.Context, path: Path | None, sections: Collection[str]) -> None:
+    """Make the options of a file the defaults of the command; tables of the names ``sections`` are not options.
+
+    Raises:
+        QueryError: the file cannot be read, or has an option that the command does not.
+    """
+    parameters = {name.replace("_", "-"): parameter for name, parameter in _parameters(context).items()}
+    defaults: dict[str, Any] = {}
+    for name, value in read_config(path).items():
+        if name in sections:
+            continue
+        parameter = parameters.get(name)
+        if parameter is None:
+            raise QueryError(
+                "--config", f"{path} with {name!r}", f"one of {', '.join(sorted((*parameters, *sections)))}"
+            )
+        is_list = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs < 0
+        if isinstance(value, dict) or isinstance(value, list) != is_list:
+            expected = "a list" if is_list else "one value"
+            raise QueryError("--config", f"{path} with {name} = {value!r}", expected)
+        defaults[parameter.name] = value
+    context.default_map = {**(context.default_map or {}), **defaults}
+
+
+def _parameters(context: typer.Context) -> dict[str, Any]:
+    """The parameters of the command by their name in the command line, but for ``--config`` and ``--help``."""
+    by_option: dict[str, Any] = {}
+    for parameter in context.command.params:
+        if parameter.is_eager or parameter.name is None:
+            continue
+        option = next((name for name in parameter.opts if name.startswith("--")), parameter.name)
+        by_option[option.removeprefix("--")] = parameter
+    return by_option
+
+
+class LogFormat(StrEnum):
+    """The values of ``--log-format``."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The values of ``--log-level``."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object for each record: time (UTC), level, logger, thread, message, and the traceback of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_to_standard_error(log_format: LogFormat, level: LogLevel) -> None:
+    """Have this package log at a level, and all others from warnings on."""
+    handler = logging.StreamHandler()
+    is_json = log_format is LogFormat.JSON
+    handler.setFormatter(JsonLines() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("hudi_bridge").setLevel(level.name)
 
 
 def _use_config(context: typer.Context, path: Path | None) -> Path | None:

@@ -1,7 +1,4 @@
-"""``info``, ``schema``, ``timeline``, ``show``, ``slices`` and ``splits``: everything about a table except its rows.
-
-``metadata``: what is in the metadata table of a table.
-"""
+"""``info``, ``schema``, ``timeline``, ``show``, ``slices``, ``splits``, ``metadata``: everything but the rows."""
 
 import sys
 from collections.abc import Mapping
@@ -36,6 +33,8 @@ _COMMITS = Look(keep=("requested_time", "operation", "rows_inserted", "rows_upda
 _COMMIT_FILES = Look(keep=("path", "rows_written", "kind"))
 _SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
 _SPLITS = Look(keep=("file_id", "partition_path", "log_size", "base_size"), sizes=True)
+_PARTITIONS = Look(keep=("partition", "usable", "why_not"))
+_RECORDS = Look(keep=("key",))
 
 
 def info(
@@ -180,10 +179,6 @@ def _properties(facts: Mapping[str, Any]) -> dict[str, str]:
         else:
             properties[name] = "" if value is None else str(value)
     return properties
-
-
-_PARTITIONS = Look(keep=("partition", "usable", "why_not"))
-_RECORDS = Look(keep=("key",))
 
 
 def metadata(

@@ -17,6 +17,16 @@ from pathlib import Path
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.threads import has_abandoned_call
 
+FAILED = 1
+WRONG_CALL = 2
+INTERRUPTED = 130
+_DEBUG = "--debug"
+_CATALOG = "--catalog"
+_WITH_ITS_OWN = "trino"
+"""The command whose option ``--catalog`` is a catalog of Trino."""
+_NOT_USAGE_ERRORS = ("table", "publication")
+"""Arguments of a QueryError that is no usage error: a table without columns, an incomplete publication."""
+
 
 def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
     """Ends with a message if the missing module is one that the command line needs."""
@@ -26,7 +36,7 @@ def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
 
 
 def _allocate_sparingly() -> None:
-    """Sets what Arrow reads when it is loaded: its own allocator takes more memory than that of glibc."""
+    """Sets what Arrow reads when it is loaded: its own allocator takes more memory than glibc's."""
     os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
     # In other C libraries, threads wait for one another.
     with suppress(AttributeError, ValueError, OSError):
@@ -43,17 +53,6 @@ try:
 except ModuleNotFoundError as error:
     _exit_if_of_extra(error)
     raise
-
-FAILED = 1
-WRONG_CALL = 2
-INTERRUPTED = 130
-
-_DEBUG = "--debug"
-_CATALOG = "--catalog"
-_WITH_ITS_OWN = "trino"
-"""The command whose option ``--catalog`` is a catalog of Trino."""
-_NOT_USAGE_ERRORS = ("table", "publication")
-"""Arguments of a QueryError that is no usage error: a table without columns, an incomplete publication."""
 
 
 def main() -> None:
@@ -78,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code; ``--debug`` and ``--catalog`` may stand anywhere in it."""
     debug = _DEBUG in arguments or bool(os.environ.get("HUDI_BRIDGE_DEBUG"))
     try:
-        app(_options_of_all_first([one for one in arguments if one != _DEBUG]), prog_name="hudi-bridge")
+        app(_options_of_all_first([argument for argument in arguments if argument != _DEBUG]), prog_name="hudi-bridge")
     except SystemExit as ending:
         # Typer and Rich exit with 1 if the reader of the output has gone.
         if isinstance(ending.__context__, BrokenPipeError):
@@ -100,11 +99,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _options_of_all_first(arguments: Sequence[str]) -> list[str]:
-    place = next((place for place, one in enumerate(arguments) if one.split("=")[0] == _CATALOG), None)
-    if place is None or arguments[0] == _WITH_ITS_OWN:
+    position = next(
+        (position for position, argument in enumerate(arguments) if argument.split("=")[0] == _CATALOG), None
+    )
+    if position is None or arguments[0] == _WITH_ITS_OWN:
         return list(arguments)
-    end = place + (1 if "=" in arguments[place] else 2)
-    return [*arguments[place:end], *arguments[:place], *arguments[end:]]
+    end = position + (1 if "=" in arguments[position] else 2)
+    return [*arguments[position:end], *arguments[:position], *arguments[end:]]
 
 
 def _is_wrong_call(error: Exception) -> bool:

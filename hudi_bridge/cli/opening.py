@@ -77,7 +77,7 @@ def require_newest(on_files_gone: OnFilesGone, instants: Mapping[str, str | None
 
 
 def note_if_planned_again(dataset: "HudiDataset", instant: str) -> None:
-    """Prints a note if the rows are no longer those of the instant at which the query was planned first."""
+    """Prints a note if the query had to be planned again, so that the rows are of a later instant."""
     if dataset.instant != instant:
         print_note(f"files were gone: read as of {dataset.instant} instead of {instant}")
 
@@ -136,17 +136,17 @@ def load_payloads(texts: list[str] | None) -> dict[str, RecordPayload]:
     Raises:
         QueryError: a text has another form, or the file does not hold the class.
     """
-    found = {}
+    payloads = {}
     for text in texts or ():
-        java_class, sign, place = text.partition("=")
-        path, _, name = place.rpartition(":")
+        java_class, sign, location = text.partition("=")
+        path, _, name = location.rpartition(":")
         if not (java_class and sign and path and name):
             raise QueryError("--payload", repr(text), "CLASS=FILE:NAME, such as com.acme.Counter=payloads.py:Counter")
         kind = _class_in(Path(path), name)
         if not (isinstance(kind, type) and issubclass(kind, RecordPayload)):
             raise QueryError("--payload", f"{name} in {path}", "a class that derives from RecordPayload")
-        found[java_class] = kind()
-    return found
+        payloads[java_class] = kind()
+    return payloads
 
 
 def _class_in(path: Path, name: str) -> object:

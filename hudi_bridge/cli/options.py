@@ -1,7 +1,4 @@
-"""Arguments and options that several commands share.
-
-How commands name tables: by path, or as ``--catalog`` has them.
-"""
+"""Arguments and options that several commands share, and how they name tables: by path, or by ``--catalog``."""
 
 from contextvars import ContextVar
 from pathlib import Path

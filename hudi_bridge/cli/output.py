@@ -1,10 +1,7 @@
-"""Writes record batches as a table on the screen, CSV, JSON lines, Parquet or Arrow.
+"""Writes record batches as a table on the screen, CSV, JSON lines, Parquet or Arrow; to a file, atomically.
 
 In CSV, nulls are empty, empty texts are quoted, and nested values are JSON. In CSV for spreadsheets, texts that these
-would take for formulas begin with an apostrophe. Arrow is the IPC file format; in a pipe,
-the stream format.
-
-Sinks for output: standard output, or a file that is written atomically.
+would take for formulas begin with an apostrophe. Arrow is the IPC file format; in a pipe, the stream format.
 """
 
 import codecs
@@ -33,6 +30,13 @@ from hudi_bridge.display import Array, ArrowType, is_far, is_nested, to_json, va
 from hudi_bridge.errors import QueryError
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+Sink: TypeAlias = Any
+"""A binary file, open for writing."""
+ROWS_IN_TABLE = 50
+# Source: "CSV Injection" of OWASP.
+_FORMULA = "^([=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
+_DEFAULT_LOOK = Look()
+Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
 
 class OutputClosedError(Exception):
@@ -84,10 +88,6 @@ class StandardOutput(RawIOBase):
         """
         with noticing_closed_pipe():
             self._stream.flush()
-
-
-Sink: TypeAlias = Any
-"""A binary file, open for writing."""
 
 
 class OutputFile(FileIO):
@@ -212,14 +212,6 @@ def noticing_closed_pipe() -> Iterator[None]:
         raise OutputClosedError from error
 
 
-ROWS_IN_TABLE = 50
-# Source: "CSV Injection" of OWASP.
-_FORMULA = "^([=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
-_DEFAULT_LOOK = Look()
-
-Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
-
-
 class Format(StrEnum):
     """An output format."""
 
@@ -253,7 +245,7 @@ class Destination:
 
     @classmethod
     def of(
-        cls, wanted: Format | None, path: Path | None, *, no_clobber: bool = False, in_pipe: Format = Format.CSV
+        cls, output_format: Format | None, path: Path | None, *, no_clobber: bool = False, in_pipe: Format = Format.CSV
     ) -> Self:
         """The destination for the given options; ``in_pipe`` is the default format of a pipe.
 
@@ -261,17 +253,19 @@ class Destination:
             QueryError: the format does not fit the destination, or the file name implies none.
         """
         is_terminal = path is None and sys.stdout.isatty()
-        if wanted is None and path is None:
-            wanted = Format.TABLE if is_terminal else in_pipe
-        elif wanted is None and path is not None:
-            wanted = _FORMAT_BY_SUFFIX.get(path.suffix.lower())
-        if wanted is None:
+        if output_format is None and path is None:
+            output_format = Format.TABLE if is_terminal else in_pipe
+        elif output_format is None and path is not None:
+            output_format = _FORMAT_BY_SUFFIX.get(path.suffix.lower())
+        if output_format is None:
             raise QueryError("--output", f"{path}, whose ending tells no format", "--format")
-        if wanted in _BINARY and is_terminal:
-            raise QueryError("--format", f"{wanted}, which is binary, for a terminal", "--output FILE, or a pipe")
-        if wanted is Format.TABLE and path is not None:
+        if output_format in _BINARY and is_terminal:
+            raise QueryError(
+                "--format", f"{output_format}, which is binary, for a terminal", "--output FILE, or a pipe"
+            )
+        if output_format is Format.TABLE and path is not None:
             raise QueryError("--format", "table for a file", "csv, spreadsheet, json, parquet or arrow")
-        return cls(format=wanted, path=path, no_clobber=no_clobber)
+        return cls(format=output_format, path=path, no_clobber=no_clobber)
 
 
 def write(

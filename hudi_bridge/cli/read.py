@@ -1,14 +1,7 @@
-"""``read``: rows of a table, streamed.
+"""``read``, ``get`` and ``explain``: the rows of a table, those of record keys, and what a query would read.
 
-``get``: the rows of record keys.
-
-``explain``: what a query reads, and why.
-
-The rows of one query in DuckDB, for the condition of ``--where``.
-
-DuckDB passes on what it can of the condition, so that indexes rule out files. It checks the rest itself.
-
-The condition of ``--where`` as a test of single rows, for commands that ask it of several versions of a record.
+The condition of ``--where`` is SQL, and DuckDB checks it. It passes on what it can to the dataset, so that indexes rule
+out files. ``RowCondition`` asks it of single rows, for commands that test several versions of a record.
 """
 
 import csv
@@ -49,6 +42,8 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.replanning import OnFilesGone
 
+_STANDARD_INPUT = "-"
+
 
 @dataclass(frozen=True, slots=True)
 class RowsSource:
@@ -71,7 +66,7 @@ class RowsSource:
 
     def cause_of(self, error: BaseException) -> HudiReadError | None:
         """The error of the table that caused an error of DuckDB, whose text it has."""
-        return next((known for known in reversed(self.errors) if str(known) in str(error)), None)
+        return next((cause for cause in reversed(self.errors) if str(cause) in str(error)), None)
 
 
 @contextmanager
@@ -191,9 +186,6 @@ def _with_schema(rows: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatc
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-_STANDARD_INPUT = "-"
-
-
 def get(
     table: options.Table,
     keys: Annotated[
@@ -230,15 +222,15 @@ def get(
         raise QueryError("KEY", "no key", "record keys, or --keys-from FILE")
     require_newest(on_files_gone, {"--as-of": as_of})
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    wanted = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
+    record_keys = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
     opened = open_table(table, option, payload, storage_option)
     dataset = opened.query(as_of, on_files_gone=on_files_gone)
     instant = dataset.instant
-    rows = dataset.get(wanted, column_names(columns, dataset), partition_path=partition)
+    rows = dataset.get(record_keys, column_names(columns, dataset), partition_path=partition)
     write_rows(rows.to_reader(), destination, limit=rows.num_rows, look=rows_look(opened))
     note_if_planned_again(dataset, instant)
     if not rows.num_rows:
-        print_note(f"no row as of {dataset.instant} for {_counted(len(set(wanted)))}")
+        print_note(f"no row as of {dataset.instant} for {_counted(len(set(record_keys)))}")
         note_empty_past(opened, as_of)
         raise typer.Exit(1)
 
@@ -283,8 +275,8 @@ class RowCondition:
             view = self._connection.from_arrow(numbered)
             for name in dict.fromkeys((self._name, SHORT_NAME)):
                 view.create_view(name, replace=True)
-            found = self._connection.sql(rows_where(self._name, [number], self._condition)).fetchnumpy()
-        passes[np.asarray(found[number], dtype=np.int64)] = True
+            numbers_of_passing = self._connection.sql(rows_where(self._name, [number], self._condition)).fetchnumpy()
+        passes[np.asarray(numbers_of_passing[number], dtype=np.int64)] = True
         return passes
 
 
@@ -342,8 +334,8 @@ def explain(
     row_filter: pc.Expression | None = None
     if where is not None:
         names, row_filter = pushed_filter(dataset, table_name(opened), names, where)
-    found = dataset.explain(row_filter, names)
-    lines = [found.to_json()] if output_format is ExplanationFormat.JSON else str(found).splitlines()
+    explanation = dataset.explain(row_filter, names)
+    lines = [explanation.to_json()] if output_format is ExplanationFormat.JSON else str(explanation).splitlines()
     with noticing_closed_pipe():
         sys.stdout.writelines(f"{escape_control(line)}\n" for line in lines)
         sys.stdout.flush()

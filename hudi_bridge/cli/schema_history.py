@@ -36,6 +36,8 @@ Infer = Annotated[
         help="Propose a history with column ids for a table without one; --format json has Hudi's form.",
     ),
 ]
+# Instant, schema, whether its column ids identify columns across versions, and its changes.
+_Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[SchemaChange, ...]]
 
 
 def _fields(**types: Any) -> "list[pa.Field[Any]]":  # noqa: ANN401 - pyarrow has no common class in its stubs
@@ -96,7 +98,13 @@ def write_schema_history(
 def _write_history(versions: tuple[SchemaVersion, ...], destination: Destination) -> None:
     if any(not version.has_ids for version in versions):
         print_note("the table keeps no column ids: columns go by name, and a rename looks like a drop and an add")
-    _write_versions([(one.instant, one.schema, one.has_ids, one.changes) for one in versions], destination)
+    _write_versions(
+        [
+            (schema_version.instant, schema_version.schema, schema_version.has_ids, schema_version.changes)
+            for schema_version in versions
+        ],
+        destination,
+    )
 
 
 def _write_proposal(proposal: SchemaProposal, destination: Destination) -> None:
@@ -108,10 +116,6 @@ def _write_proposal(proposal: SchemaProposal, destination: Destination) -> None:
         return
     steps = zip(proposal.instants, proposal.versions, proposal.changes, strict=True)
     _write_versions([(instant, schema, True, changes) for instant, schema, changes in steps], destination)
-
-
-# Instant, schema, whether its column ids identify columns across versions, and its changes.
-_Version: TypeAlias = tuple[str, InternalSchema, bool, tuple[SchemaChange, ...]]
 
 
 def _write_versions(versions: Sequence[_Version], destination: Destination) -> None:
@@ -133,7 +137,7 @@ def _version_row(version: _Version) -> Mapping[str, Any]:
         }
         for field in schema.fields
     ]
-    found = [
+    row = [
         {
             "kind": str(change.kind),
             "column": change.column,
@@ -145,7 +149,7 @@ def _version_row(version: _Version) -> Mapping[str, Any]:
         }
         for change in changes
     ]
-    return {"instant": instant, "has_ids": has_ids, "columns": columns, "changes": found}
+    return {"instant": instant, "has_ids": has_ids, "columns": columns, "changes": row}
 
 
 def _iter_change_rows(version: _Version, position: int) -> Iterator[Mapping[str, Any]]:

@@ -1,10 +1,6 @@
 """``sql``: SQL over a table or all tables of a folder, from the command line, a pipe or a prompt.
 
-An in-memory DuckDB connection with a table, or with all tables of a folder.
-
-What a session asks: one table, or a folder of tables.
-
-An interactive SQL prompt. A semicolon ends a statement; errors do not end the prompt.
+A session is an in-memory DuckDB connection. At the prompt, a semicolon ends a statement, and errors do not end it.
 """
 
 import re
@@ -37,6 +33,43 @@ from hudi_bridge.threads import Workers
 
 SHORT_NAME = "t"
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+_LAKE = "lake"
+_NOT_IN_NAMES = re.compile(r"\W+")
+readline: ModuleType | None
+_HISTORY = Path("~/.hudi_bridge_history")
+_LINES_IN_HISTORY = 1000
+_QUIT = (".quit", ".exit", r"\q")
+_QUIT_AS_FIRST_LINE = ("quit", "exit")
+_HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
+_HELP_WORDS = (".help", "help", r"\?", r"\h")
+_HELP = """\
+SELECT ...;   SQL of DuckDB, in one line or more, up to a semicolon
+{describe:13} the columns of a table or view
+.tables       what can be queried, as SHOW TABLES; does
+.help         this text
+.quit         ends, and so does Ctrl-D; Ctrl-C drops what has been typed, or stops a query
+"""
+_FROM_FILE = "hudi-bridge sql TABLE < FILE, outside of this prompt"
+_TO_FILE = "the options --output and --format of hudi-bridge sql"
+_INSTEAD = {
+    r"\d": "SHOW TABLES; or {describe}",
+    r"\dt": "SHOW TABLES;",
+    r"\dv": "SHOW TABLES;",
+    r"\l": "SHOW TABLES;",
+    r"\i": _FROM_FILE,
+    r"\o": _TO_FILE,
+    ".schema": "{describe}",
+    ".read": _FROM_FILE,
+    ".mode": _TO_FILE,
+    ".output": _TO_FILE,
+}
+"""Replacements for commands of psql and the DuckDB shell."""
+_DESCRIBING = (r"\d", ".schema")
+_QUOTED = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1""",
+    re.DOTALL,
+)
+_OPEN = re.compile(r"""['"]|/\*|\$\w*\$""")
 
 
 class Source(Protocol):
@@ -102,7 +135,7 @@ class LakeSource:
         self.lake.attach_named_in(statement)
 
     def answer(self, statement: str) -> pa.Table | None:
-        """For ``SHOW TABLES``: all tables of the folder, of which DuckDB only knows the open ones, and its own."""
+        """For ``SHOW TABLES``: DuckDB's own tables and all tables of the folder, also those that are not open yet."""
         if _SHOW_TABLES.fullmatch(statement) is None:
             return None
         made = self.lake.connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
@@ -111,10 +144,6 @@ class LakeSource:
     def cause_of(self, error: BaseException) -> Exception | None:
         """See ``Lake.cause_of``."""
         return self.lake.cause_of(error)
-
-
-_LAKE = "lake"
-_NOT_IN_NAMES = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,46 +227,10 @@ def table_name(table: HudiTable) -> str:
     return f"t_{name}" if not name or name[0].isdigit() else name
 
 
-readline: ModuleType | None
 try:
     import readline
 except ImportError:  # not on Windows
     readline = None
-
-_HISTORY = Path("~/.hudi_bridge_history")
-_LINES_IN_HISTORY = 1000
-_QUIT = (".quit", ".exit", r"\q")
-_QUIT_AS_FIRST_LINE = ("quit", "exit")
-_HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
-_HELP_WORDS = (".help", "help", r"\?", r"\h")
-_HELP = """\
-SELECT ...;   SQL of DuckDB, in one line or more, up to a semicolon
-{describe:13} the columns of a table or view
-.tables       what can be queried, as SHOW TABLES; does
-.help         this text
-.quit         ends, and so does Ctrl-D; Ctrl-C drops what has been typed, or stops a query
-"""
-_FROM_FILE = "hudi-bridge sql TABLE < FILE, outside of this prompt"
-_TO_FILE = "the options --output and --format of hudi-bridge sql"
-_INSTEAD = {
-    r"\d": "SHOW TABLES; or {describe}",
-    r"\dt": "SHOW TABLES;",
-    r"\dv": "SHOW TABLES;",
-    r"\l": "SHOW TABLES;",
-    r"\i": _FROM_FILE,
-    r"\o": _TO_FILE,
-    ".schema": "{describe}",
-    ".read": _FROM_FILE,
-    ".mode": _TO_FILE,
-    ".output": _TO_FILE,
-}
-"""Replacements for commands of psql and the DuckDB shell."""
-_DESCRIBING = (r"\d", ".schema")
-_QUOTED = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1""",
-    re.DOTALL,
-)
-_OPEN = re.compile(r"""['"]|/\*|\$\w*\$""")
 
 
 def iter_statements(lines: Iterable[str]) -> Iterator[str]:

@@ -60,8 +60,8 @@ def print_error(error: BaseException) -> None:
 def _sentence(error: BaseException) -> str:
     if isinstance(error, QueryError):
         argument = error.argument.partition(":")[0]
-        told = str(error).removesuffix(TIMES_OF_PYTHON)
-        return told.replace(argument, _ARGUMENTS.get(argument, argument), 1)
+        text = str(error).removesuffix(TIMES_OF_PYTHON)
+        return text.replace(argument, _ARGUMENTS.get(argument, argument), 1)
     if type(error).__module__ == "builtins" and isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -1,7 +1,4 @@
-"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto.
-
-``publish``: the commands that write tables once in the form of other engines.
-"""
+"""``trino sql``, ``trino explain`` and ``publish log-records``: Hudi tables in Trino and Presto."""
 
 import sys
 from typing import Annotated
@@ -28,6 +25,7 @@ _ROUTES = Look(keep=("route", "fits", "reason"), sizes=True)
 Published = Annotated[
     str, typer.Option("--published", metavar="FOLDER", help="The folder that publish log-records wrote to.")
 ]
+publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
 
 
 @trino_app.command()
@@ -72,7 +70,7 @@ def sql(
         slices=read_slices(folder, publication) if publication.engine is Engine.PRESTO else (),
     )
     with noticing_closed_pipe():
-        sys.stdout.writelines(f"{one};\n\n" for one in made)
+        sys.stdout.writelines(f"{statement};\n\n" for statement in made)
         sys.stdout.flush()
 
 
@@ -145,6 +143,5 @@ def log_records(
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")
 
 
-publish_app = typer.Typer(no_args_is_help=True, help="Write tables once in the form of other engines.")
 publish_app.command("iceberg")(iceberg.publish_iceberg)
 publish_app.command("log-records")(log_records)

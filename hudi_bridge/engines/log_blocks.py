@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.indexes.footer_index import FooterIndex, footer_index, known_footer_index
+from hudi_bridge.indexes.footer_index import FooterIndex, cached_footer_index, footer_index
 from hudi_bridge.logformat.avro_columns import record_bounds
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
@@ -300,7 +300,7 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
 
 def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
     """The key range and Bloom filter in the footer of the base file; those that are known need not be read."""
-    known = known_footer_index(storage, split)
+    known = cached_footer_index(storage, split)
     if known is not None or split.base_path is None:
         return known or FooterIndex(key_range=None, bloom_filter=None)
     with open_base_file(storage, split, split.base_path, use_threads=False) as base:

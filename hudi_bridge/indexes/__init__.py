@@ -1,1 +1,1 @@
-"""Indexes that rule out files for a record key."""
+"""What rules out partitions and file slices before a row is read."""

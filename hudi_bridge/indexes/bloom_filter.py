@@ -134,10 +134,10 @@ class HashedKeys:
 
     def hashes_of(self, index: int, count: int) -> list[int]:
         """At least ``count`` hashes of one key."""
-        known = self._by_key.get(index)
-        if known is None or len(known) < count:
-            known = self._by_key[index] = list(islice(_hashes(self._keys[index]), count))
-        return known
+        hashes = self._by_key.get(index)
+        if hashes is None or len(hashes) < count:
+            hashes = self._by_key[index] = list(islice(_hashes(self._keys[index]), count))
+        return hashes
 
     def hashes(self, number: int) -> npt.NDArray[np.int64]:
         """The hash of a number, from 0 on, of all keys."""
@@ -147,21 +147,21 @@ class HashedKeys:
         return self._by_number[number]
 
     def _next(self, seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        found = np.empty(len(self._keys), dtype=np.int64)
-        for places, data in self._by_length:
-            found[places] = _murmur_hashes(data, seeds[places])
-        return found
+        hashes = np.empty(len(self._keys), dtype=np.int64)
+        for positions, data in self._by_length:
+            hashes[positions] = _murmur_hashes(data, seeds[positions])
+        return hashes
 
     @cached_property
     def _by_length(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
         """The keys of each length: their places, and their bytes as rows."""
         lengths = np.array([len(key) for key in self._keys], dtype=np.int64)
-        found = []
+        groups = []
         for length in np.unique(lengths).tolist():
-            places = np.flatnonzero(lengths == length)
-            data = np.frombuffer(b"".join(self._keys[place] for place in places.tolist()), np.uint8)
-            found.append((places, data.reshape(len(places), length)))
-        return found
+            positions = np.flatnonzero(lengths == length)
+            data = np.frombuffer(b"".join(self._keys[position] for position in positions.tolist()), np.uint8)
+            groups.append((positions, data.reshape(len(positions), length)))
+        return groups
 
 
 def parse_bloom_filter(text: bytes, type_code: str, path: str) -> BloomFilter | None:
@@ -223,8 +223,8 @@ def _dynamic(data: bytes, path: str) -> tuple[list[SimpleFilter], int]:
     return rows, end
 
 
-def _corrupt(path: str, found: str, expected: str) -> NoReturn:
-    raise CorruptBaseFileError(path, None, f"a Bloom filter of {found}", expected)
+def _corrupt(path: str, actual: str, expected: str) -> NoReturn:
+    raise CorruptBaseFileError(path, None, f"a Bloom filter of {actual}", expected)
 
 
 def _hashes(key: bytes) -> Iterator[int]:

@@ -1,18 +1,15 @@
-"""Finds the file slices that may hold some record keys: the look-up of all engines.
+"""The file slices that may hold some record keys: the look-up behind ``get`` and filters on the record key.
 
-The first index that is available decides:
+The first index that is available decides; what it cannot tell, it leaves to the next:
 
     record index       names the file group of each key, and so the partitions to list
     bucket index       a hash of the key gives the bucket, with which the file ids begin
-    metadata table     key ranges and Bloom filters of base files; say nothing of log files, whose keys are read
+    metadata table     key ranges and Bloom filters of base files; says nothing of log files, whose keys are read
     base file footers  the same, one file at a time
 
-What an index cannot tell, it leaves to the next. A slice that is left may still not hold any of the keys: whoever reads
-it compares them. No slice that holds one is left out.
-
-The bucket index: a hash of the record key gives the bucket of a record, and the file ids of a bucket begin with it.
-
-The properties of a table do not name the number of buckets; a user's options do.
+A slice that is left may still not hold any of the keys, so its reader compares them. No slice that holds one is left
+out. The table's properties do not name the number of buckets: the user's options do, and are checked against keys of
+some files.
 
 Source: ``BucketIdentifier`` of Hudi.
 """
@@ -25,21 +22,32 @@ from functools import partial
 from typing import Protocol
 
 from hudi_bridge.indexes.footer_index import (
-    WantedKeys,
-    known_footer_index,
-    known_log_keys,
+    LookupKeys,
+    cached_footer_index,
+    cached_log_keys,
     read_footer_index,
     read_log_keys,
 )
+from hudi_bridge.schema.java_text import INT32, string_hash
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads, map_while_waiting
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads, map_while_waiting
 from hudi_bridge.timeline.plans import GroupId
 
-_INT32 = 0xFFFFFFFF
 _INT32_MAX = 0x7FFFFFFF
 _BUCKET = re.compile(r"[0-9]{8}(?=-)")
+_LOCAL_READS_AT_ONCE = 4
+"""Local reads hardly wait; more threads only compete for Python's lock."""
+_MOST_CHECKED = 8
+"""So many base files show whether the user's number of buckets is right; each costs a request."""
+_BUCKET_FOLDER = ".hoodie/.bucket_index"
+"""Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
+
+RECORD_INDEX = "record index"
+_BUCKETS = "bucket index"
+_KEY_INDEX = "key index of the metadata table"
+_KEYS = "key ranges, Bloom filters and keys of logs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,39 +70,18 @@ class BucketIndex:
             values = [fields[name] for name in self.hash_fields]
         hashed = 1
         for value in values:
-            hashed = 31 * hashed + _java_hash(value) & _INT32
+            hashed = 31 * hashed + string_hash(value) & INT32
         return (hashed & _INT32_MAX) % self.buckets
 
 
 def bucket_of_file_id(file_id: str) -> int | None:
     """The bucket that a file id begins with; None if it does not look like one of a bucket index."""
-    found = _BUCKET.match(file_id)
-    return None if found is None else int(found[0])
-
-
-def _java_hash(text: str) -> int:
-    """``String.hashCode`` of Java, over UTF-16 code units, as an unsigned number."""
-    hashed = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        hashed = 31 * hashed + (high << 8 | low) & _INT32
-    return hashed
-
-
-_REQUESTS_AT_ONCE = 16
-_LOCAL_READS_AT_ONCE = 4
-_MOST_CHECKED = 8
-_BUCKET_FOLDER = ".hoodie/.bucket_index"
-"""Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
-
-RECORD_INDEX = "record index"
-_BUCKETS = "bucket index"
-_KEY_INDEX = "key index of the metadata table"
-_KEYS = "key ranges, Bloom filters and keys of logs"
+    match = _BUCKET.match(file_id)
+    return None if match is None else int(match[0])
 
 
 class RecordIndex(Protocol):
-    """Knows where records are."""
+    """An index from record keys to file groups, over the whole table."""
 
     @property
     def why_not(self) -> str | None:
@@ -105,10 +92,10 @@ class RecordIndex(Protocol):
 
 
 class KeyIndex(Protocol):
-    """Knows the record keys of base files."""
+    """An index of the record keys of base files."""
 
     def may_hold(
-        self, storage: Storage, splits: Sequence[RealtimeFileSplit], wanted: WantedKeys
+        self, storage: Storage, splits: Sequence[RealtimeFileSplit], keys: LookupKeys
     ) -> Sequence[bool | None]:
         """Whether the base file of each split may hold one of the keys; None if it is not known."""
 
@@ -120,7 +107,7 @@ def groups_of_keys(
     record_index: RecordIndex | None, record_keys: Iterable[str], notes: PlanNotes | None = None
 ) -> AbstractSet[GroupId] | None:
     """The file groups that hold a record of the keys, by the record index; None if it cannot tell, as ``notes`` say."""
-    groups = None if record_index is None else record_index.file_groups(WantedKeys.of(record_keys).texts)
+    groups = None if record_index is None else record_index.file_groups(LookupKeys.of(record_keys).texts)
     if groups is None and notes is not None:
         notes.not_used(RECORD_INDEX, _why_not(record_index))
     return groups
@@ -135,31 +122,31 @@ def candidate_splits(
 ) -> list[RealtimeFileSplit]:
     """The splits that may hold a record of the keys, where the record index cannot tell.
 
-    One whose base file holds none of the keys comes without it. What was read of files is kept with the storage, so
-    that the next look-up need not read it. ``notes`` tell what each index ruled out.
+    A split comes without its base file if that holds none of the keys. Key ranges, filters and hashes that were read of
+    files are cached by the storage, for the next look-up. ``notes`` collect what each index ruled out.
     """
     notes = notes or PlanNotes()
-    wanted = WantedKeys.of(record_keys)
-    if not wanted.texts:
+    keys = LookupKeys.of(record_keys)
+    if not keys.texts:
         return []
-    found = _in_buckets(storage, list(splits), wanted, notes)
-    known_in_base = [_known_in_base(storage, wanted, split) for split in found]
-    unknown = known_in_base.count(None)
+    in_buckets = _in_buckets(storage, list(splits), keys, notes)
+    cached_in_base = [_cached_in_base(storage, keys, split) for split in in_buckets]
+    unknown = cached_in_base.count(None)
     if key_index is not None and unknown:
-        known_in_base = _with_index(storage, found, known_in_base, wanted, key_index)
+        cached_in_base = _ask_index(storage, in_buckets, cached_in_base, keys, key_index)
         why_not = key_index.why_not_of(unknown)
         if why_not is not None:
             notes.not_used(_KEY_INDEX, why_not)
-    in_base = _verdicts(storage, found, known_in_base, partial(_read_in_base, storage, wanted))
-    of_logs = [split for split, is_candidate in zip(found, in_base, strict=True) if not is_candidate]
-    known_in_logs = [_known_in_logs(storage, wanted, split) for split in of_logs]
-    in_logs = iter(_verdicts(storage, of_logs, known_in_logs, partial(_read_in_logs, storage, wanted)))
+    in_base = _read_unknown(storage, in_buckets, cached_in_base, partial(_read_in_base, storage, keys))
+    of_logs = [split for split, is_candidate in zip(in_buckets, in_base, strict=True) if not is_candidate]
+    cached_in_logs = [_cached_in_logs(storage, keys, split) for split in of_logs]
+    in_logs = iter(_read_unknown(storage, of_logs, cached_in_logs, partial(_read_in_logs, storage, keys)))
     candidates = (
         split if is_candidate else _without_base(split) if next(in_logs) else None
-        for split, is_candidate in zip(found, in_base, strict=True)
+        for split, is_candidate in zip(in_buckets, in_base, strict=True)
     )
     chosen = [split for split in candidates if split is not None]
-    notes.counted(_KEYS, len(found), len(chosen))
+    notes.counted(_KEYS, len(in_buckets), len(chosen))
     return chosen
 
 
@@ -168,57 +155,57 @@ def _why_not(record_index: RecordIndex | None) -> str:
     return why_not or "it cannot tell"
 
 
-def _verdicts(
+def _read_unknown(
     storage: Storage,
     splits: Sequence[RealtimeFileSplit],
-    known: Sequence[bool | None],
-    of_read: Callable[[RealtimeFileSplit], bool],
+    verdicts: Sequence[bool | None],
+    read_verdict: Callable[[RealtimeFileSplit], bool],
 ) -> list[bool]:
-    """What is known of each split or else, with several requests at once, read."""
-    unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
+    """Each split's verdict. Where it is None, files are read, several at once."""
+    unknown = [split for split, verdict in zip(splits, verdicts, strict=True) if verdict is None]
     if not unknown:
-        return [bool(verdict) for verdict in known]
+        return [bool(verdict) for verdict in verdicts]
     if storage.is_local:
-        read = iter(map_while_waiting(of_read, unknown, _LOCAL_READS_AT_ONCE))
+        read = iter(map_while_waiting(read_verdict, unknown, _LOCAL_READS_AT_ONCE))
     else:
-        read = iter(map_in_threads(of_read, unknown, _REQUESTS_AT_ONCE))
-    return [next(read) if verdict is None else verdict for verdict in known]
+        read = iter(map_in_threads(read_verdict, unknown, REQUESTS_AT_ONCE))
+    return [next(read) if verdict is None else verdict for verdict in verdicts]
 
 
-def _with_index(
+def _ask_index(
     storage: Storage,
     splits: Sequence[RealtimeFileSplit],
-    known: Sequence[bool | None],
-    wanted: WantedKeys,
+    verdicts: Sequence[bool | None],
+    keys: LookupKeys,
     key_index: KeyIndex,
 ) -> list[bool | None]:
-    """What is known of each split, or what the index says of it."""
-    unknown = [split for split, verdict in zip(splits, known, strict=True) if verdict is None]
-    indexed = iter(key_index.may_hold(storage, unknown, wanted))
-    return [next(indexed) if verdict is None else verdict for verdict in known]
+    """Each split's verdict. Where it is None, the index is asked."""
+    unknown = [split for split, verdict in zip(splits, verdicts, strict=True) if verdict is None]
+    indexed = iter(key_index.may_hold(storage, unknown, keys))
+    return [next(indexed) if verdict is None else verdict for verdict in verdicts]
 
 
-def _known_in_base(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool | None:
+def _cached_in_base(storage: Storage, keys: LookupKeys, split: RealtimeFileSplit) -> bool | None:
     if split.base_path is None:
         return False
-    index = known_footer_index(storage, split)
-    return None if index is None else index.may_hold_any(wanted)
+    index = cached_footer_index(storage, split)
+    return None if index is None else index.may_hold_any(keys)
 
 
-def _read_in_base(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool:
-    return read_footer_index(storage, split, wanted).may_hold_any(wanted)
+def _read_in_base(storage: Storage, keys: LookupKeys, split: RealtimeFileSplit) -> bool:
+    return read_footer_index(storage, split, keys).may_hold_any(keys)
 
 
-def _known_in_logs(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool | None:
+def _cached_in_logs(storage: Storage, keys: LookupKeys, split: RealtimeFileSplit) -> bool | None:
     if not split.log_paths:
         return False
-    hashes = known_log_keys(storage, split)
-    return None if hashes is None else wanted.any_in(hashes)
+    hashes = cached_log_keys(storage, split)
+    return None if hashes is None else keys.any_in(hashes)
 
 
-def _read_in_logs(storage: Storage, wanted: WantedKeys, split: RealtimeFileSplit) -> bool:
+def _read_in_logs(storage: Storage, keys: LookupKeys, split: RealtimeFileSplit) -> bool:
     hashes = read_log_keys(storage, split)
-    return hashes is None or wanted.any_in(hashes)
+    return hashes is None or keys.any_in(hashes)
 
 
 def _without_base(split: RealtimeFileSplit) -> RealtimeFileSplit:
@@ -226,7 +213,7 @@ def _without_base(split: RealtimeFileSplit) -> RealtimeFileSplit:
 
 
 def _in_buckets(
-    storage: Storage, splits: list[RealtimeFileSplit], wanted: WantedKeys, notes: PlanNotes
+    storage: Storage, splits: list[RealtimeFileSplit], keys: LookupKeys, notes: PlanNotes
 ) -> list[RealtimeFileSplit]:
     """The splits in the buckets of the keys; all of them unless the files show that the user knows the buckets."""
     count = splits[0].context.bucket_count if splits else None
@@ -235,13 +222,13 @@ def _in_buckets(
         return splits
     context = splits[0].context
     index = BucketIndex(buckets=count, hash_fields=context.bucket_fields or context.record_key_fields)
-    buckets = {index.bucket_of(key) for key in wanted.texts}
+    buckets = {index.bucket_of(key) for key in keys.texts}
     of_splits = [bucket_of_file_id(split.file_id) for split in splits]
     if None in buckets:
         notes.not_used(_BUCKETS, "releases of Hudi differ in the bucket of a key like these")
         return splits
     fits = all(bucket is not None and bucket < count for bucket in of_splits)
-    if not (fits and _are_buckets(storage, splits, index)):
+    if not (fits and _show_buckets(storage, splits, index)):
         notes.not_used(_BUCKETS, f"the base files do not show {count:,} buckets")
         return splits
     chosen = [split for split, bucket in zip(splits, of_splits, strict=True) if bucket in buckets]
@@ -249,17 +236,17 @@ def _in_buckets(
     return chosen
 
 
-def _are_buckets(storage: Storage, splits: list[RealtimeFileSplit], index: BucketIndex) -> bool:
-    """Whether the least and greatest keys of some base files are in the buckets of their file ids."""
+def _show_buckets(storage: Storage, splits: list[RealtimeFileSplit], index: BucketIndex) -> bool:
+    """Whether some base files show the buckets: their least and greatest keys are in the buckets of their file ids."""
     if storage.exists(_BUCKET_FOLDER):
         return False
     with_base = [split for split in splits if split.base_path is not None]
     sample = with_base[:: max(1, len(with_base) // _MOST_CHECKED)]
-    nothing = WantedKeys.of(())
+    nothing = LookupKeys.of(())
     checked = False
     for split in sample:
-        known = known_footer_index(storage, split) or read_footer_index(storage, split, nothing)
-        for key in known.key_range or ():
+        footer = cached_footer_index(storage, split) or read_footer_index(storage, split, nothing)
+        for key in footer.key_range or ():
             if index.bucket_of(key) != bucket_of_file_id(split.file_id):
                 return False
             checked = True

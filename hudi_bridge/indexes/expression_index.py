@@ -1,31 +1,27 @@
-r"""Uses the expression indexes of the metadata table that have stats: the ranges of a function's results in each file.
+r"""Rules out file slices by expression indexes: the ranges of a function's results in each file.
 
-As with column stats, a slice is passed over only if all its files are in the index.
+As with column stats, a slice is ruled out only if all its files are in the index. The results have to follow from the
+filter: it compares, by ``=`` or ``IN``, Arrow's function of the same meaning or the column itself.
+
+Spark writes the index, and differs from Arrow in letters outside of ASCII, by the language of the writer. A text in
+ASCII has the same result in both. An ASCII result of Arrow may come from a text outside of ASCII, with ``\u0130`` for
+``i`` or ``\u0131`` for ``I``, which Spark may leave or turn into another letter: ``FUNCTIONS`` widen their ranges by
+that. Results that depend on the writer's time zone (of times, ``from_unixtime``) follow from no filter.
 
 Source: ``ExpressionIndexSupport`` of Hudi.
-
-The functions of expression indexes whose results follow from a filter of Arrow's.
-
-A filter names results by ``=`` or ``IN``, of Arrow's function of the same meaning or of the column itself. Spark, which
-writes the index, and Arrow may differ in letters outside of ASCII, and Spark's result depends on the language of the
-writer. A text in ASCII has the same result in both. A result in ASCII of Arrow's may be that of a text outside of it:
-such a text has ``\u0130`` for ``i``, or ``\u0131`` for ``I``, which Spark may leave or turn into another letter.
-
-Results that depend on the writer's time zone, as those of times and of ``from_unixtime``, do not follow from anything.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import HudiReadError
-from hudi_bridge.indexes.data_skipping import splits_with_values
-from hudi_bridge.indexes.metadata_table import IndexDefinition, MetadataTable
+from hudi_bridge.indexes.data_skipping import in_batches, splits_with_values
+from hudi_bridge.indexes.metadata_table import INDEX_ERRORS, IndexDefinition, IndexPartition, MetadataTable
 from hudi_bridge.indexes.record_kinds import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import allowed_results, allowed_values
@@ -36,6 +32,10 @@ from hudi_bridge.timeline.timeline import TableState
 
 Range = tuple[Any, Any]
 """The least and the greatest result, both included."""
+_LOG = logging.getLogger(__name__)
+STEP = "expression index"
+_NO_FILTERS = f"it is of type {BLOOM_FILTERS}, with which Hudi fails to write logs"
+"""Hudi 1.0.2 and 1.2.0: ``IllegalArgumentException: Invalid base file '….log.…' for MetaIndexBloomFilter!``"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +52,17 @@ class IndexedFunction:
     of_value: Callable[[Any], Any]
     of_result: Callable[[Any], Range | None]
 
-    def wanted(self, row_filter: pc.Expression, column: str) -> Sequence[Range] | None:
+    def result_ranges(self, row_filter: pc.Expression, column: str) -> Sequence[Range] | None:
         """The ranges among which is the result of every row passing the filter; None if they are not known."""
         values = allowed_values(row_filter, column)
         if values is not None:
             results = [self.of_value(value) for value in _plain(values)]
-            return None if None in results else [(one, one) for one in results]
+            return None if None in results else [(result, result) for result in results]
         for name in self.arrow:
-            found = allowed_results(row_filter, name, column)
-            if found is not None:
-                ranges = [self.of_result(value) for value in _plain(found)]
-                return None if None in ranges else [one for one in ranges if one is not None]
+            allowed = allowed_results(row_filter, name, column)
+            if allowed is not None:
+                ranges = [self.of_result(value) for value in _plain(allowed)]
+                return None if None in ranges else [result for result in ranges if result is not None]
         return None
 
 
@@ -117,13 +117,6 @@ FUNCTIONS: Mapping[str, IndexedFunction] = {
 """The functions by Hudi's names."""
 
 
-_LOG = logging.getLogger(__name__)
-_SPLITS_AT_ONCE = 4_096
-STEP = "expression index"
-_NO_FILTERS = f"it is of type {BLOOM_FILTERS}, with which Hudi fails to write logs"
-"""Hudi 1.0.2 and 1.2.0: ``IllegalArgumentException: Invalid base file '….log.…' for MetaIndexBloomFilter!``"""
-
-
 class ExpressionIndexesOfTable:
     """The expression indexes of a table; one that cannot be used is reported once, and passes over no slice.
 
@@ -135,8 +128,9 @@ class ExpressionIndexesOfTable:
         """The indexes of a state, whose metadata table is opened when it is first needed."""
         self.why_not: dict[str, str] = {}
         self._metadata = metadata
-        known = state.config.metadata_partitions if state.options.uses_metadata_table else ()
-        self._names = [name for name in known if name.startswith(EXPRESSION_INDEX)]
+        self._indexes: dict[str, IndexPartition] = {}
+        partitions = state.config.metadata_partitions if state.options.uses_metadata_table else ()
+        self._names = [name for name in partitions if name.startswith(EXPRESSION_INDEX)]
 
     def splits_that_may_pass(
         self,
@@ -146,13 +140,13 @@ class ExpressionIndexesOfTable:
         context: ReadContext,
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        """The splits whose rows may pass a filter that refers to some columns of a query."""
         questions = self._questions(row_filter, columns, context) if self._names else []
-        waiting = iter(splits)
-        while part := list(islice(waiting, _SPLITS_AT_ONCE)):
+        for batch in in_batches(splits):
+            part = batch
             before = len(part)
-            for definition, function, wanted in questions:
-                part = self._chosen(part, definition, function, wanted)
+            for definition, function, ranges in questions:
+                part = self._select(part, definition, function, ranges)
             if notes is not None and questions:
                 notes.counted(STEP, before, len(part))
             yield from part
@@ -168,7 +162,7 @@ class ExpressionIndexesOfTable:
         if context.schema_ids is not None or (rule is not None and rule.payload is not None):
             return []
         others = {*META_COLUMNS, *context.path_columns, *dict(context.field_defaults)}
-        found = []
+        questions = []
         for definition in self._definitions():
             column = definition.source_fields[0] if len(definition.source_fields) == 1 else ""
             if definition.kind == BLOOM_FILTERS and column in columns:
@@ -176,38 +170,40 @@ class ExpressionIndexesOfTable:
             function = FUNCTIONS.get(definition.function)
             if function is None or definition.kind != COLUMN_STATS or column not in columns or column in others:
                 continue
-            wanted = function.wanted(row_filter, column) if function.takes(context.schema.field(column).type) else None
-            if wanted is not None:
-                found.append((definition, function, wanted))
-        return found
+            ranges = (
+                function.result_ranges(row_filter, column)
+                if function.takes(context.schema.field(column).type)
+                else None
+            )
+            if ranges is not None:
+                questions.append((definition, function, ranges))
+        return questions
 
     def _definitions(self) -> list[IndexDefinition]:
         try:
             definitions = self._metadata().definitions
-        except HudiReadError as error:
+        except INDEX_ERRORS as error:
             for name in self._names:
-                self.why_not[name] = str(error)
-            _LOG.warning("the indexes %s are not used: %s", ", ".join(self._names), error)
+                self._report(name, str(error))
             self._names = []
             return []
         return [definitions[name] for name in self._names if name in definitions]
 
-    def _chosen(
+    def _select(
         self,
         splits: list[RealtimeFileSplit],
         definition: IndexDefinition,
         function: IndexedFunction,
-        wanted: Sequence[Range],
+        ranges: Sequence[Range],
     ) -> list[RealtimeFileSplit]:
-        if definition.name not in self._names:
-            return splits
-        try:
-            table = self._metadata()
-            table.require(definition.name)
-            column = definition.source_fields[0]
-            return splits_with_values(table, definition.name, splits, column, function.returns, wanted)
-        except HudiReadError as error:
-            self._names.remove(definition.name)
-            self.why_not[definition.name] = str(error)
-            _LOG.warning("the index %s is not used: %s", definition.name, error)
-            return splits
+        name, column = definition.name, definition.source_fields[0]
+        if name not in self._indexes:
+            self._indexes[name] = IndexPartition(self._metadata, name, None, partial(self._report, name))
+        chosen = self._indexes[name].ask(
+            lambda table: splits_with_values(table, name, splits, column, function.returns, ranges)
+        )
+        return splits if chosen is None else chosen
+
+    def _report(self, name: str, reason: str) -> None:
+        self.why_not[name] = reason
+        _LOG.warning("the index %s is not used: %s", name, reason)

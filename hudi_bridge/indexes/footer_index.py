@@ -1,14 +1,13 @@
-"""The index in the Parquet footer of a base file: the range of its record keys, and a Bloom filter.
+"""Which record keys a file slice may hold, by its own files: the footer of its base file and the keys of its logs.
 
-It says nothing of the log files of the slice.
+The Parquet footer of a base file has the range of its record keys and a Bloom filter; it says nothing of the log files.
+Of these, the keys of all data blocks are read and hashed. Both are read once for each file and cached by the storage.
+``LookupKeys`` are the keys that are looked up, in the forms in which indexes ask for them.
+
+Writers of Avro records order keys by UTF-16 code units, Spark's row writer by UTF-8 bytes: a key counts as outside of a
+range only if it is so in both orders.
 
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``BloomFilterTypeCode``.
-
-What is known of the record keys in one file slice, read once for each file and kept with the storage.
-
-Of a base file, that is its key range and Bloom filter; of log files, the hashes of the keys in their data blocks.
-
-Record keys to look for, in the forms in which indexes ask for them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.indexes.bloom_filter import SIMPLE, BloomFilter, HashedKeys, parse_bloom_filter
+from hudi_bridge.indexes.record_kinds import FIRST_REORDERED
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
@@ -36,13 +36,20 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 KeyHashes = npt.NDArray[np.uint64]
-
-# Below this character, the orders of UTF-8 bytes and of UTF-16 code units are the same.
-_FIRST_THAT_DIFFERS = "\ue000"
+_LIKELY_BY_CHANCE = 0.5
+_FILTERS = (b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter")
+_FILTER_TYPE = b"hoodie_bloom_filter_type_code"
+_MIN_KEY = b"hoodie_min_record_key"
+_MAX_KEY = b"hoodie_max_record_key"
+_MOST_LOG_BYTES = 1 << 26
+"""Keys of larger logs are not read ahead: their blocks would be decoded twice."""
+_BYTES_OF_ANY = 512
+"""What an entry counts in the cache besides its filter: about its key, its range and its objects."""
+_DATA = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 
 @dataclass(frozen=True, slots=True)
-class WantedKeys:
+class LookupKeys:
     """Distinct record keys, ``texts``, in the order of their UTF-8 bytes.
 
     ``hashed`` has their hashes for Bloom filters in the same order; ``hashes`` are those of ``key_hashes``, ascending.
@@ -55,7 +62,7 @@ class WantedKeys:
     is_ordered: bool
 
     @classmethod
-    def of(cls, keys: Iterable[str]) -> "WantedKeys":
+    def of(cls, keys: Iterable[str]) -> "LookupKeys":
         """The given keys."""
         texts = sorted(set(keys))
         hashes = np.sort(key_hashes(pa.array(texts, pa.string())))
@@ -63,21 +70,14 @@ class WantedKeys:
 
     def any_in(self, hashes: KeyHashes) -> bool:
         """Whether one of the keys has one of the ascending hashes."""
-        places = np.searchsorted(hashes, self.hashes)
-        inside = places < len(hashes)
-        return bool((hashes[places[inside]] == self.hashes[inside]).any())
+        positions = np.searchsorted(hashes, self.hashes)
+        inside = positions < len(hashes)
+        return bool((hashes[positions[inside]] == self.hashes[inside]).any())
 
 
 def has_one_order(text: str) -> bool:
-    """Whether a text compares with others like it in the same way by UTF-8 bytes as by UTF-16 code units."""
-    return text.isascii() or max(text) < _FIRST_THAT_DIFFERS
-
-
-_LIKELY_BY_CHANCE = 0.5
-_FILTERS = (b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter")
-_FILTER_TYPE = b"hoodie_bloom_filter_type_code"
-_MIN_KEY = b"hoodie_min_record_key"
-_MAX_KEY = b"hoodie_max_record_key"
+    """Whether texts like this one have the same order by UTF-8 bytes as by UTF-16 code units."""
+    return text.isascii() or max(text) < FIRST_REORDERED
 
 
 class FooterAnswer(StrEnum):
@@ -110,25 +110,25 @@ class FooterIndex:
             return self
         return FooterIndex(key_range=self.key_range, bloom_filter=None)
 
-    def may_hold_any(self, wanted: WantedKeys) -> bool:
-        """Whether the base file may hold one of the wanted keys.
+    def may_hold_any(self, keys: LookupKeys) -> bool:
+        """Whether the base file may hold one of the keys.
 
         The Bloom filter is not asked about so many keys that one of them is likely to be found by chance.
         """
-        start, end = self._in_range(wanted)
+        start, end = self._in_range(keys)
         if start == end or self.bloom_filter is None:
             return start < end
         if (end - start) * self.bloom_filter.false_positive_rate > _LIKELY_BY_CHANCE:
             return True
-        return self.bloom_filter.may_hold_any(wanted.hashed, start, end)
+        return self.bloom_filter.may_hold_any(keys.hashed, start, end)
 
-    def _in_range(self, wanted: WantedKeys) -> tuple[int, int]:
+    def _in_range(self, keys: LookupKeys) -> tuple[int, int]:
         """Which of the keys are in the key range: those from an index up to another, and perhaps others."""
-        texts = wanted.texts
+        texts = keys.texts
         if self.key_range is None:
             return 0, len(texts)
         minimum, maximum = self.key_range
-        if wanted.is_ordered and has_one_order(minimum) and has_one_order(maximum):
+        if keys.is_ordered and has_one_order(minimum) and has_one_order(maximum):
             return bisect_left(texts, minimum), bisect_right(texts, maximum)
         inside = [index for index, key in enumerate(texts) if not _is_outside(key, minimum, maximum)]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
@@ -189,14 +189,10 @@ def _is_outside(key: str, minimum: str, maximum: str) -> bool:
     )
 
 
-_MOST_LOG_BYTES = 1 << 26
-"""Keys of larger logs are not looked for ahead of reading them."""
-_BYTES_OF_ANY = 512
 _NOTHING = FooterIndex(key_range=None, bloom_filter=None)
-_DATA = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 
-def known_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | None:
+def cached_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex | None:
     """The key range and Bloom filter of the base file, if they have been read before, or if there are none."""
     if split.base_path is None or not split.context.populates_meta_fields:
         # Without meta columns, keys in the footer may be spelled differently.
@@ -217,10 +213,10 @@ def footer_index(base: OpenBaseFile, split: RealtimeFileSplit) -> FooterIndex:
     return parse_footer_index(base.arrow_schema.metadata or {}, base.path)
 
 
-def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: WantedKeys) -> FooterIndex:
+def read_footer_index(storage: Storage, split: RealtimeFileSplit, keys: LookupKeys) -> FooterIndex:
     """The key range and Bloom filter of a Parquet base file, as far as it has them and they can be read without keys.
 
-    If the base file may hold one of the wanted keys, its footer is kept as well, for the read that follows.
+    If the base file may hold one of the keys, its footer is cached as well, for the read that follows.
     """
     path = split.base_path or ""
     if not path.endswith(".parquet") or storage.decryption is not None:
@@ -231,7 +227,7 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
         index = parse_footer_index(footer.content.metadata or {}, path).without_full_filter()
         if index.key_range is None:
             index = replace(index, key_range=_range_of_statistics(footer.content))
-        if index.may_hold_any(wanted):
+        if index.may_hold_any(keys):
             footer.keep()
     except (HudiReadError, *PARQUET_ERRORS):
         # Whoever reads the file will say what is wrong with it.
@@ -243,13 +239,13 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, wanted: Wanted
 
 def _range_of_statistics(footer: pq.FileMetaData) -> tuple[str, str] | None:
     ranges = [text_range(footer, group, RECORD_KEY_COLUMN) for group in range(footer.num_row_groups)]
-    known = [one for one in ranges if one is not None]
-    if not known or len(known) < len(ranges):
+    present = [key_range for key_range in ranges if key_range is not None]
+    if not present or len(present) < len(ranges):
         return None
-    return min(least for least, _ in known), max(greatest for _, greatest in known)
+    return min(least for least, _ in present), max(greatest for _, greatest in present)
 
 
-def known_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:
+def cached_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | None:
     """The ascending hashes of the keys in the logs, if they have been read before."""
     hashes: KeyHashes | None = storage.cache.get(_log_key(split))
     return hashes
@@ -268,15 +264,17 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
             size_bytes += file.size
             # Blocks that do not count are included, so that the keys are those of the files at any instant.
             blocks = scan_blocks(file, path).blocks
-            hashes += [key_hashes(decoder.keys(one).cast(pa.string())) for one in blocks if one.block_type in _DATA]
+            hashes += [
+                key_hashes(decoder.keys(block).cast(pa.string())) for block in blocks if block.block_type in _DATA
+            ]
     except HudiReadError:
         return None
     if size_bytes < split.log_size_bytes:
         # A file is incomplete, which whoever reads it will say.
         return None
-    found = np.unique(np.concatenate(hashes))
-    storage.cache.put(_log_key(split), found, found.nbytes + _BYTES_OF_ANY)
-    return found
+    distinct = np.unique(np.concatenate(hashes))
+    storage.cache.put(_log_key(split), distinct, distinct.nbytes + _BYTES_OF_ANY)
+    return distinct
 
 
 def _footer_key(split: RealtimeFileSplit) -> tuple[object, ...]:

@@ -1,23 +1,17 @@
-"""Opens the metadata table of a table, and reads its records: of some keys, of a range of keys, or all.
+"""The metadata table of a table: whether it can be used, and its records of some keys, of a range of keys, or all.
 
 It is a merge-on-read table of its own below ``.hoodie/metadata``, with HFiles as base files and HFile blocks in logs.
 
-Source: ``HoodieBackedTableMetadata``.
-
-Whether the metadata table can be used, and which of its instants count.
-
 It is written before the data table's own commit completes. So an instant of it counts only if the data table has
-completed it, or archived it, or does not know it: the creation of an index, or a log compaction of the metadata table.
-Releases before 1.0 mark those by a suffix of their instants.
+completed or archived it, or does not have it at all: the creation of an index, or a log compaction of the metadata
+table (releases before 1.0 mark those by a suffix of their instants). It is also listed later than the data table, and
+may hold writes that the state of the data table does not have yet. Only another listing of the data table tells them
+from the metadata table's own: ``Validity``.
 
-The metadata table is listed later than the data table, so it may hold writes that the state of the data table does not
-know either. Only another listing of the data table tells them from the metadata table's own.
+``IndexPartition`` is how every index asks it: an index that cannot be used says so once, and is left out.
 
-Source: ``HoodieTableMetadataUtil.getValidInstantTimestamps``, ``HoodieBackedTableMetadataWriter.update`` of a rollback.
-
-What the indexes of a table are made of: the columns, and the function over them.
-
-Source: ``HoodieIndexMetadata`` and ``HoodieIndexDefinition`` of Hudi.
+Source: ``HoodieBackedTableMetadata``, ``HoodieTableMetadataUtil.getValidInstantTimestamps``,
+``HoodieBackedTableMetadataWriter.update`` of a rollback, ``HoodieIndexMetadata`` and ``HoodieIndexDefinition``.
 """
 
 import json
@@ -27,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -35,7 +29,13 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import BoundedCache, cached_property
 from hudi_bridge.config import FIRST_VERSION_OF_1X, HOODIE_FOLDER, config_of_metadata_table
-from hudi_bridge.errors import CorruptTableError, DataFileGoneError, QueryError, UnsupportedTableError
+from hudi_bridge.errors import (
+    CorruptTableError,
+    DataFileGoneError,
+    HudiReadError,
+    QueryError,
+    UnsupportedTableError,
+)
 from hudi_bridge.indexes.record_kinds import (
     DELETED,
     EXPRESSION_INDEX,
@@ -60,6 +60,30 @@ from hudi_bridge.timeline.plans import read_rolled_back
 from hudi_bridge.timeline.timeline import TableState, Timeline, load_timeline
 
 INDEX_DEFINITIONS = f"{HOODIE_FOLDER}/.index_defs/index.json"
+_FIRST_INSTANT = "00000000000000"
+# 17 digits of an instant of the data table, and three of an operation (001 to 006) or of a new index (from 010).
+_OWN_OPERATION = re.compile(r"[0-9]{17}(?:00[1-6]|0[1-9][0-9]|[1-9][0-9]{2})")
+# Actions of the metadata table that write what the data table has done; a commit is a compaction of its own.
+_WRITES = frozenset({Action.DELTA_COMMIT, Action.RESTORE})
+_REMOVES_RECORDS = frozenset({Action.ROLLBACK, Action.RESTORE})
+# Actions of the data table that are written to the metadata table as well.
+_WRITTEN = COMMIT_ACTIONS | _REMOVES_RECORDS | {Action.CLEAN}
+_GROUPS_AT_ONCE = 8
+"""Each file group takes several requests of its own, at the same time."""
+_CACHE_BYTES = 32 * 1024 * 1024
+"""Ranges of 100,000 files, which is what column stats ask for again with each query."""
+_CACHE_KEY_OF_FOLDER = "storage of the metadata table"
+_BYTES_OF_A_FOLDER = 1 << 20
+"""How much the folder counts in the cache of the data table, with the commits that its own cache has."""
+METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
+SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
+"""Why the metadata table is not used, if the options say so."""
+_NOT_COMPLETE = "the table has none that is complete"
+# The number of a file group, after the partition of the table that it is for; Hudi escapes dashes in its name.
+_GROUP = re.compile(r"(?:(?P<scope>[^-]*)-)?(?P<number>[0-9]{4,})(?:-0)?")
+Answer = TypeVar("Answer")
+INDEX_ERRORS = (HudiReadError, OSError, pa.ArrowInvalid)
+"""What reading the metadata table may raise; a file that a cleaner has removed is an OSError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +106,7 @@ def read_index_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> M
     """The indexes of a table, by name; none if the table has no file at the path, as before 1.0.
 
     Raises:
-        CorruptTableError: the file is not that of Hudi.
+        CorruptTableError: the file does not have Hudi's form.
         StorageError: it cannot be read.
     """
     if not storage.is_file(path):
@@ -91,8 +115,8 @@ def read_index_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> M
         entries = json.loads(storage.read_bytes(path))["indexDefinitions"].items()
         return {name: _definition(name, entry) for name, entry in entries}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        found = f"what cannot be understood: {error!r}"
-        raise CorruptTableError(path, None, found, "index definitions") from error
+        actual = f"what cannot be understood: {error!r}"
+        raise CorruptTableError(path, None, actual, "index definitions") from error
 
 
 def _definition(name: str, entry: Mapping[str, Any]) -> IndexDefinition:
@@ -104,16 +128,6 @@ def _definition(name: str, entry: Mapping[str, Any]) -> IndexDefinition:
         options={str(key): str(value) for key, value in (entry.get("indexOptions") or {}).items()},
         version=entry.get("version"),
     )
-
-
-_FIRST_INSTANT = "00000000000000"
-# 17 digits of an instant of the data table, and three of an operation (001 to 006) or of a new index (from 010).
-_OWN_OPERATION = re.compile(r"[0-9]{17}(?:00[1-6]|0[1-9][0-9]|[1-9][0-9]{2})")
-# Actions of the metadata table that write what the data table has done; a commit is a compaction of its own.
-_WRITES = frozenset({Action.DELTA_COMMIT, Action.RESTORE})
-_REMOVES_RECORDS = frozenset({Action.ROLLBACK, Action.RESTORE})
-# Actions of the data table that are written to the metadata table as well.
-_WRITTEN = COMMIT_ACTIONS | _REMOVES_RECORDS | {Action.CLEAN}
 
 
 @dataclass(frozen=True)
@@ -210,19 +224,6 @@ class Validity:
         return not (instant.startswith(_FIRST_INSTANT) or _OWN_OPERATION.fullmatch(instant))
 
 
-_GROUPS_AT_ONCE = 8
-_KEPT_BYTES = 32 * 1024 * 1024
-_KEPT_FOLDER = "storage of the metadata table"
-_BYTES_OF_A_FOLDER = 1 << 20
-"""What the folder is counted as among what is kept, with the commits that are kept of it."""
-METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"
-SWITCHED_OFF = f"{METADATA_TABLE_KEY} is false"
-"""Why the metadata table is not used, if the options say so."""
-_NOT_COMPLETE = "the table has none that is complete"
-# The number of a file group, after the partition of the table that it is for; Hudi escapes dashes in its name.
-_GROUP = re.compile(r"(?:(?P<scope>[^-]*)-)?(?P<number>[0-9]{4,})(?:-0)?")
-
-
 def why_not_there(state: TableState, partition: str) -> str | None:
     """Why a table has no such partition of the metadata table to use, as its properties and the options say."""
     if not state.options.uses_metadata_table:
@@ -231,7 +232,7 @@ def why_not_there(state: TableState, partition: str) -> str | None:
 
 
 class MetadataTable:
-    """The metadata table of a data table in one state; what is read of it is kept."""
+    """The metadata table of a data table in one state; caches what is read of it."""
 
     def __init__(self, data: TableState) -> None:
         """The metadata table of ``data``; its timeline is listed.
@@ -240,14 +241,14 @@ class MetadataTable:
             StorageError: the timeline cannot be listed.
         """
         own_config = config_of_metadata_table(data.config)
-        # What was read of its commits is kept for later states of the table.
-        folder: Storage | None = data.storage.cache.get(_KEPT_FOLDER)
+        # Later states of the table reuse the commits that its storage has cached.
+        folder: Storage | None = data.storage.cache.get(_CACHE_KEY_OF_FOLDER)
         if folder is None:
             folder = data.storage.child(HOODIE_FOLDER, "metadata")
-            data.storage.cache.put(_KEPT_FOLDER, folder, _BYTES_OF_A_FOLDER)
+            data.storage.cache.put(_CACHE_KEY_OF_FOLDER, folder, _BYTES_OF_A_FOLDER)
         self.own = TableState.load(folder, own_config, data.options)
         self.validity = Validity(data, self.own.timeline)
-        self.kept = BoundedCache(_KEPT_BYTES)
+        self.cache = BoundedCache(_CACHE_BYTES)
         """Answers to questions that are asked often, by the question."""
         self._data = data
         self._groups: dict[str, Mapping[str, tuple[SliceRecords, ...]]] = {}
@@ -340,11 +341,11 @@ class MetadataTable:
         scopes = self.file_groups(partition)
         if within is not None and "" not in scopes:
             scopes = {name: scopes[name] for name in within if name in scopes}
-        wanted = pc.unique(pa.array(keys, pa.string()))
+        distinct = pc.unique(pa.array(keys, pa.string()))
         for groups in scopes.values():
-            numbers = group_numbers(wanted, len(groups))
+            numbers = group_numbers(distinct, len(groups))
             for number, group in enumerate(groups):
-                own = wanted.filter(pa.array(numbers == number))
+                own = distinct.filter(pa.array(numbers == number))
                 if len(own):
                     yield group, sorted(key.encode() for key in own.to_pylist() if key is not None)
 
@@ -355,9 +356,10 @@ class MetadataTable:
     def of_prefixes(
         self, partition: str, prefixes: Sequence[str], hashed: Sequence[Sequence[str]] | None = None
     ) -> pa.Table:
-        """The records whose keys begin with one of some prefixes, none of which begins with another.
+        """The records whose keys begin with one of some prefixes; no prefix begins with another.
 
-        ``hashed`` are the texts for each by which writers may have chosen its file group; without, all are looked into.
+        ``hashed`` are the texts by whose hash writers may have chosen the file group of each prefix; without them, all
+        file groups are read.
         Raises like ``of_keys``.
         """
         groups = list(self._all_groups(partition))
@@ -365,7 +367,9 @@ class MetadataTable:
         for number, prefix in enumerate(prefixes):
             texts = None if hashed is None else pa.array(hashed[number], pa.string())
             chosen = (
-                groups if texts is None else [groups[one] for one in set(group_numbers(texts, len(groups)).tolist())]
+                groups
+                if texts is None
+                else [groups[group_number] for group_number in set(group_numbers(texts, len(groups)).tolist())]
             )
             reads += [partial(group.of_range, KeyRange.of_prefix(prefix.encode())) for group in chosen]
         return self._joined(partition, self._all_read(reads))
@@ -385,8 +389,8 @@ class MetadataTable:
             return [read() for read in reads]
         return map_in_threads(lambda read: read(), reads, _GROUPS_AT_ONCE)
 
-    def _joined(self, partition: str, found: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([self.kind(partition).schema.empty_table(), *found]).drop_columns(DELETED)
+    def _joined(self, partition: str, tables: Iterable[pa.Table]) -> pa.Table:
+        return pa.concat_tables([self.kind(partition).schema.empty_table(), *tables]).drop_columns(DELETED)
 
     def kind(self, partition: str) -> RecordKind:
         """The kind of a partition's records.
@@ -407,11 +411,11 @@ class MetadataTable:
         prefix = file_id_prefix(partition)
         slices = self._slices(partition)
         commits = {path: file.commit for path, file in self._committed.by_folder.get(partition, {}).items()}
-        for piece in slices:
-            name = _GROUP.fullmatch(piece.file_id.removeprefix(prefix))
-            if name is None or not piece.file_id.startswith(prefix):
-                raise self._corrupt(partition, f"the file group {piece.file_id}", f"{prefix}0000 …")
-            records = SliceRecords(storage, piece, kind, valid, commits)
+        for file_slice in slices:
+            name = _GROUP.fullmatch(file_slice.file_id.removeprefix(prefix))
+            if name is None or not file_slice.file_id.startswith(prefix):
+                raise self._corrupt(partition, f"the file group {file_slice.file_id}", f"{prefix}0000 …")
+            records = SliceRecords(storage, file_slice, kind, valid, commits)
             scopes[unquote(name["scope"] or "")][int(name["number"])] = records
         for numbered in scopes.values():
             if sorted(numbered) != list(range(len(numbered))):
@@ -423,17 +427,17 @@ class MetadataTable:
 
     def _slices(self, partition: str) -> list[FileSlice]:
         files = self.own.storage.list_directory(partition)
-        unknown = next((info.name for info in files if not _is_known(info.name)), None)
+        unknown = next((info.name for info in files if not _is_expected(info.name)), None)
         if unknown is not None:
             # A log file that is passed over would leave an old state.
             raise self._corrupt(partition, f"a file {unknown!r}", "base files and log files")
         self._committed.require(partition, files, self._timeline)
         groups = build_file_groups(partition, files, self._timeline)
         slices = (latest_snapshot_slice(group, self._timeline) for group in groups)
-        return [piece for piece in slices if piece is not None]
+        return [file_slice for file_slice in slices if file_slice is not None]
 
-    def _corrupt(self, partition: str, found: str, expected: str) -> CorruptTableError:
-        return CorruptTableError(f"{METADATA_FOLDER}/{partition}", None, found, expected)
+    def _corrupt(self, partition: str, actual: str, expected: str) -> CorruptTableError:
+        return CorruptTableError(f"{METADATA_FOLDER}/{partition}", None, actual, expected)
 
     @cached_property
     def _timeline(self) -> TimelineView:
@@ -444,7 +448,52 @@ class MetadataTable:
         return CommittedFiles(self.own, is_strict=True)
 
 
-def _is_known(name: str) -> bool:
+def _is_expected(name: str) -> bool:
     if name.startswith(PARTITION_METADATA) or name.endswith(".crc"):
         return True
     return is_data_file(name)
+
+
+class IndexPartition:
+    """A partition of the metadata table that a query asks, until it turns out that it cannot be used.
+
+    An index only saves work, so no query fails because of one. The first error, or a partition that is not complete, is
+    reported once; from then on ``ask`` answers None, and the caller reads without the index.
+    """
+
+    def __init__(
+        self,
+        metadata: Callable[[], MetadataTable],
+        partition: str,
+        why_not: str | None,
+        report: Callable[[str], None],
+    ) -> None:
+        """The partition; nothing is read before ``ask``.
+
+        ``why_not`` is what rules it out already, which is not reported. ``report`` logs why it is not used.
+        """
+        self.why_not = why_not
+        self._metadata = metadata
+        self._partition = partition
+        self._report = report
+
+    def ask(self, question: Callable[[MetadataTable], Answer]) -> Answer | None:
+        """The answer of the metadata table to a question about the partition; None if it cannot be used."""
+        if self.why_not is not None:
+            return None
+        try:
+            return question(self._table)
+        except INDEX_ERRORS as error:
+            self.give_up(str(error))
+            return None
+
+    def give_up(self, reason: str) -> None:
+        """Do not use the partition any more."""
+        self.why_not = reason
+        self._report(reason)
+
+    @cached_property
+    def _table(self) -> MetadataTable:
+        table = self._metadata()
+        table.require(self._partition)
+        return table

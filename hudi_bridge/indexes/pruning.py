@@ -1,4 +1,4 @@
-"""Chooses the splits that a scan reads: by partitions, by indexes, and by the record keys that are looked up."""
+"""Selects the splits that a scan reads: by partitions, by indexes, and by the record keys that are looked up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ AnySplit = TypeVar("AnySplit", bound=Split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitChoice:
+class SplitSelection:
     """The plan of a query, and the indexes that narrow it: a read of all rows asks none, and need not import them."""
 
     storage: Storage
@@ -37,21 +37,23 @@ class SplitChoice:
         uses_indexes = self.plan.context.skips_slices
         return record_index.complete_locations(record_keys) if record_index is not None and uses_indexes else None
 
-    def lazily(self, request: RowRequest) -> Iterator[Split]:
-        """The splits, generated as they are needed if they are not those of record keys."""
+    def iter_select(self, request: RowRequest) -> Iterator[Split]:
+        """The splits that a scan reads; made as they are needed, unless record keys are looked up."""
         if request.record_keys is None:
             return self._planned(request)
         located = self._located(request)
         if located is not None:
             return iter(located)
         whole = {(split.slices[0].partition_path, split.slices[0].file_id): split for split in self._planned(request)}
-        found = self._candidates(whole.values(), request.record_keys)
-        return (whole[piece.partition_path, piece.file_id] for split in found for piece in split.slices)
+        candidates = self._candidates(whole.values(), request.record_keys)
+        return (
+            whole[file_slice.partition_path, file_slice.file_id] for split in candidates for file_slice in split.slices
+        )
 
-    def chosen(
+    def select(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
     ) -> list[Split]:
-        """The splits that a scan reads; of record keys, those of one partition if its path is given."""
+        """The splits that a scan reads; with record keys and ``partition_path``, only those of that partition."""
         located = self._located(request, partition_path, notes)
         if located is not None:
             return list(located)
@@ -60,15 +62,15 @@ class SplitChoice:
             notes.not_used("indexes", f"{DATA_SKIPPING_KEY} is false")
         if request.record_keys is None:
             return splits
-        slices = (piece for split in splits for piece in split.slices)
-        chosen = (piece for piece in slices if partition_path in (None, piece.partition_path))
+        slices = (file_slice for split in splits for file_slice in split.slices)
+        chosen = (file_slice for file_slice in slices if partition_path in (None, file_slice.partition_path))
         return list(self._candidates(chosen, request.record_keys, notes))
 
     def _planned(self, request: RowRequest, notes: PlanNotes | None = None) -> Iterator[Split]:
-        """The splits of which rows may pass the filter; those of record keys are chosen by keys alone."""
+        """The splits whose rows may pass the filter. Indexes for filters are not asked if record keys are looked up."""
         plan, row_filter, columns = self.plan, request.row_filter, request.filter_columns
         asks = plan.context.skips_slices and request.record_keys is None
-        skipping = self.indexes.skipping if asks and row_filter is not None else None
+        skipping = self.indexes.data_skipping if asks and row_filter is not None else None
         if skipping is None or row_filter is None:
             return _counting(plan.splits(row_filter, notes), notes)
         slices: Iterable[RealtimeFileSplit] | None = None
@@ -77,7 +79,9 @@ class SplitChoice:
             if groups is not None:
                 slices = self._in_groups(plan, groups, row_filter, notes, SECONDARY_INDEX)
         if slices is None:
-            slices = (piece for split in _counting(plan.splits(row_filter, notes), notes) for piece in split.slices)
+            slices = (
+                file_slice for split in _counting(plan.splits(row_filter, notes), notes) for file_slice in split.slices
+            )
         return skipping.splits_that_may_pass(slices, row_filter, columns, plan.context, notes)
 
     def _located(
@@ -93,14 +97,14 @@ class SplitChoice:
         groups = groups_of_keys(self.indexes.record_index, map(str, request.record_keys.to_pylist()), notes)
         if groups is None or not isinstance(plan, SnapshotPlan):
             return None
-        wanted = {group for group in groups if partition_path in (None, group[0])}
-        return self._in_groups(plan, wanted, request.row_filter, notes, RECORD_INDEX)
+        in_partition = {group for group in groups if partition_path in (None, group[0])}
+        return self._in_groups(plan, in_partition, request.row_filter, notes, RECORD_INDEX)
 
     def _candidates(
         self, splits: Iterable[Split], record_keys: Column, notes: PlanNotes | None = None
     ) -> list[RealtimeFileSplit]:
         """The slices that may hold the keys; their base files only if these may."""
-        slices = (piece for split in splits for piece in split.slices)
+        slices = (file_slice for split in splits for file_slice in split.slices)
         if not self.plan.context.skips_slices:
             return list(slices)
         keys = map(str, record_keys.to_pylist())

@@ -1,24 +1,21 @@
-"""Says which index serves which query; whoever asks an index for a query gets it from here.
+"""Which index serves which query: whoever asks an index for a query gets it from here.
 
 An index describes the merged records of the newest state, its base files, or files as such. It serves a query whose
 rows come from just that: the record index has no entry for a record that a log deletes, yet a read-optimized query
 returns the row that the base file still has.
 
+For a filter, an index that names file groups is asked before anything is listed. Each other index is a step of
+``DataSkipping``, and is asked about the slices that the steps before it leave; one that cannot tell leaves all. The
+last step costs no request: ranges of columns that the storage cached when earlier queries read the files.
+
 Source: ``SparkBaseIndexSupport.supportsQueryType`` and ``RecordLevelIndexSupport`` of Hudi.
-
-Finds the file slices of which a row may pass a filter, by all indexes of a table that tell it.
-
-An index that names file groups is asked before anything is listed.
-Each other index is a step, and asked of the slices that those before it leave. An index that cannot tell leaves all.
-
-Passes over file slices by the ranges of columns in files that queries of this process have read before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import compress, islice
+from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow.compute as pc
@@ -26,7 +23,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.config import QueryType, TableType
 from hudi_bridge.imports import LaterModule
-from hudi_bridge.indexes.data_skipping import ColumnStatsOfTable, PartitionStatsOfTable
+from hudi_bridge.indexes.data_skipping import ColumnStatsOfTable, PartitionStatsOfTable, in_batches
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.readers.column_ranges import columns_with_ranges, known_ranges, may_pass_in_any
 from hudi_bridge.splits.notes import PlanNotes
@@ -34,6 +31,16 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.timeline import TableState
+
+if TYPE_CHECKING:
+    from hudi_bridge.indexes import expression_index, key_index, record_index, secondary_index
+else:
+    expression_index = LaterModule("hudi_bridge.indexes.expression_index")
+    key_index = LaterModule("hudi_bridge.indexes.key_index")
+    record_index = LaterModule("hudi_bridge.indexes.record_index")
+    secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
+
+STEP = "ranges of files read before"
 
 
 class SkippingStep(Protocol):
@@ -47,7 +54,7 @@ class SkippingStep(Protocol):
         context: ReadContext,
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        """The splits whose rows may pass a filter that refers to some columns of a query."""
 
 
 class GroupIndex(Protocol):
@@ -60,7 +67,7 @@ class GroupIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Skipping:
+class DataSkipping:
     """The steps by name, in the order in which they are asked, and the index that names file groups, if any."""
 
     steps: tuple[tuple[str, SkippingStep], ...]
@@ -74,21 +81,11 @@ class Skipping:
         context: ReadContext,
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        """The splits whose rows may pass a filter that refers to some columns of a query."""
         left = iter(splits)
         for _, step in self.steps:
             left = step.splits_that_may_pass(left, row_filter, columns, context, notes)
         return left
-
-
-if TYPE_CHECKING:
-    from hudi_bridge.indexes import expression_index, key_index, record_index, secondary_index
-else:
-    expression_index = LaterModule("hudi_bridge.indexes.expression_index")
-    kept_ranges = LaterModule("hudi_bridge.indexes.query_indexes")
-    key_index = LaterModule("hudi_bridge.indexes.key_index")
-    record_index = LaterModule("hudi_bridge.indexes.record_index")
-    secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
 
 
 class Describes(Enum):
@@ -146,18 +143,20 @@ class IndexesOfTable:
         return key_index.KeyIndexOfTable(self._state, self._metadata)
 
     @cached_property
-    def skipping_by_files(self) -> Skipping:
-        """The steps that rule out file slices by what is known of their files."""
+    def skipping_by_files(self) -> DataSkipping:
+        """The steps that rule out file slices by indexes of their files."""
         expressions = expression_index.ExpressionIndexesOfTable(self._state, self._metadata)
-        ranges = KeptRanges(self._state.storage)
+        ranges = CachedRanges(self._state.storage)
         column_stats = ColumnStatsOfTable(self._state, self._metadata)
-        return Skipping((("column stats", column_stats), ("expression index", expressions), ("kept ranges", ranges)))
+        return DataSkipping(
+            (("column stats", column_stats), ("expression index", expressions), ("cached ranges", ranges))
+        )
 
     @cached_property
-    def skipping_by_records(self) -> Skipping:
+    def skipping_by_records(self) -> DataSkipping:
         """The same steps, and the secondary index before them."""
         secondary = secondary_index.SecondaryIndexOfTable(self._state, self._metadata, self.record_index)
-        return Skipping(self.skipping_by_files.steps, secondary)
+        return DataSkipping(self.skipping_by_files.steps, secondary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,7 @@ class IndexesOfQuery:
         return self.table.key_index if self._serves(Describes.FILES) else None
 
     @property
-    def skipping(self) -> Skipping | None:
+    def data_skipping(self) -> DataSkipping | None:
         """What rules out file slices for a filter."""
         if self._serves(Describes.RECORDS):
             return self.table.skipping_by_records
@@ -195,12 +194,8 @@ class IndexesOfQuery:
         return serves(describes, self.query_type, is_newest=self.is_newest, has_logs=self.has_logs)
 
 
-_SPLITS_AT_ONCE = 4_096
-STEP = "ranges of files read before"
-
-
-class KeptRanges:
-    """The ranges that the storage keeps of base files, from their footers, and of log files, from their records."""
+class CachedRanges:
+    """Column ranges that the storage has cached: of base files from their footers, of log files from their rows."""
 
     def __init__(self, storage: Storage) -> None:
         """The ranges in the files of a table."""
@@ -214,15 +209,19 @@ class KeptRanges:
         context: ReadContext,
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of which rows may pass a filter that refers to some columns of a query."""
+        """The splits whose rows may pass a filter that refers to some columns of a query."""
         kinds = {name: context.schema.field(name).type for name in columns_with_ranges(columns, context)}
-        waiting = iter(splits)
-        while part := list(islice(waiting, _SPLITS_AT_ONCE)):
-            known = {
-                name: (kind, [known_ranges(self._storage, one, name) for one in part]) for name, kind in kinds.items()
+        for part in in_batches(splits):
+            by_column = {
+                name: (kind, [known_ranges(self._storage, split, name) for split in part])
+                for name, kind in kinds.items()
             }
-            # Nothing is known before the first query.
-            asked = {name: found for name, found in known.items() if any(one is not False for one in found[1])}
+            # Before the first query, no range is cached.
+            asked = {
+                name: column_ranges
+                for name, column_ranges in by_column.items()
+                if any(split is not False for split in column_ranges[1])
+            }
             if not asked:
                 yield from part
                 continue

@@ -1,8 +1,7 @@
-"""Uses the record index of the metadata table, as long as it is complete for the state of the table that is read.
+"""The record index of the metadata table: the partition and file group of each record key.
 
-Where the record index says that records are: partition and file group of a record key.
-
-The index of a table is global, or has its own file groups for each partition, among which the same keys may occur.
+It describes the newest state, and is used as long as it is complete for the state that is read. The index of a table is
+global, or has file groups for each partition; then a key may occur in several.
 
 A global index has one location for a key. ``insert_overwrite`` looks no keys up: a record of the overwritten partition
 may be in another one as well, where an upsert left it although its partition column had changed. The index then has the
@@ -43,6 +42,8 @@ _FIELDS: list[Any] = [
 ]
 LOCATIONS = pa.schema(_FIELDS)
 """The columns of locations; ``instant`` is when the record was inserted."""
+_LOG = logging.getLogger(__name__)
+_OVERWRITES_PARTITIONS = "INSERT_OVERWRITE"
 
 
 def record_locations(table: MetadataTable, keys: Sequence[str], within: Iterable[str] | None = None) -> pa.Table:
@@ -90,10 +91,6 @@ def _numbers(records: pa.Table, name: str, default: int) -> Ints:
     return numbers
 
 
-_LOG = logging.getLogger(__name__)
-_OVERWRITES_PARTITIONS = "INSERT_OVERWRITE"
-
-
 class RecordIndexOfTable:
     """The record index of a table in its newest state; an index that cannot be used is reported once."""
 
@@ -107,20 +104,22 @@ class RecordIndexOfTable:
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
         """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
-        found = self.complete_locations(record_keys)
-        return None if found is None else {(str(row["partition"]), str(row["file_id"])) for row in found.to_pylist()}
+        locations = self.complete_locations(record_keys)
+        if locations is None:
+            return None
+        return {(str(row["partition"]), str(row["file_id"])) for row in locations.to_pylist()}
 
     def complete_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
         """Where records are; None if the index cannot tell, or may lack a record that there is."""
-        found = self.locations(record_keys)
-        if found is None:
+        locations = self.locations(record_keys)
+        if locations is None:
             return None
-        missing = set(record_keys).difference(found.column("key").to_pylist())
+        missing = set(record_keys).difference(locations.column("key").to_pylist())
         if not missing or not self._lacks_late_deletes:
-            return found
+            return locations
         lost = self._metadata().keys_in_logs(RECORD_INDEX, sorted(missing))
         if not len(lost):
-            return found
+            return locations
         self.why_not = f"it has lost {len(lost):,} of the keys, whose rows stay if they were deleted late"
         return None
 
@@ -131,11 +130,11 @@ class RecordIndexOfTable:
         try:
             why_not = self._metadata().why_not(RECORD_INDEX) or self._may_lack_rows
             if why_not is None:
-                found = record_locations(self._metadata(), record_keys)
-                for path in found.column("partition").unique().to_pylist():
+                locations = record_locations(self._metadata(), record_keys)
+                for path in locations.column("partition").unique().to_pylist():
                     # Whoever asks will list it.
                     self._state.storage.resolve(str(path))
-                return found
+                return locations
         except HudiReadError as error:
             why_not = str(error)
         if self.why_not is None:
@@ -147,7 +146,7 @@ class RecordIndexOfTable:
     def _may_lack_rows(self) -> str | None:
         """Why a key may have rows that the index lacks; planning reads the same commits for what they replaced."""
         state = self._state
-        replacing = [one for one in state.timeline.commits() if one.action is Action.REPLACE_COMMIT]
+        replacing = [commit for commit in state.timeline.commits() if commit.action is Action.REPLACE_COMMIT]
         if not state.config.partition_fields or not replacing:
             return None
         for commit, metadata in zip(replacing, read_all_commit_metadata(state, replacing), strict=True):

@@ -1,24 +1,13 @@
-"""The kinds of records of the metadata table: their columns, and how versions of a record are merged.
+"""The kinds of records of the metadata table: their columns, their keys, and how versions of a record are merged.
 
-A record of Hudi has one nested field for each kind. Here each kind has plain columns; a record of a partition's files
-becomes one row for each file.
+A record of Hudi has one nested field for each kind. Here each kind has plain columns, and a record of a partition's
+files becomes one row for each file. Column values in statistics are a union of wrapper records in Hudi; here they are a
+struct with a member for each type, one of which is not null unless the file has no value. Keys name columns, partitions
+and files by hashes as Base64 text. A hash of the whole key, as Java computes it, gives its file group.
 
-Source: ``HoodieMetadataPayload``, ``MetadataPartitionType`` and ``HoodieMetadata.avsc``.
-
-The statistics of columns in the metadata table: for each file or partition, the range of a column's values.
-
-Hudi wraps values in a union of records, one for each type. Here a value is a struct with a member for each type, of
-which one is not null, or none if the file has no value.
-
-Source: ``HoodieMetadataColumnStats`` and ``HoodieTableMetadataUtil.mergeColumnStatsRecords``.
-
-The ids by which the metadata table's keys name columns, partitions and files: hashes as Base64 text.
-
-Source: ``ColumnIndexID``, ``PartitionIndexID``, ``FileIndexID`` and ``HashID`` of Hudi.
-
-Which file group of a partition of the metadata table holds a key.
-
-Source: ``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``.
+Source: ``HoodieMetadataPayload``, ``MetadataPartitionType`` and ``HoodieMetadata.avsc``; ``HoodieMetadataColumnStats``
+and ``HoodieTableMetadataUtil.mergeColumnStatsRecords``; ``ColumnIndexID``, ``PartitionIndexID``, ``FileIndexID`` and
+``HashID``; ``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``.
 """
 
 from base64 import b64encode
@@ -33,6 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh64_digest
+
+from hudi_bridge.schema.java_text import string_hashes
 
 Array: TypeAlias = "pa.Array[Any]"
 
@@ -56,6 +47,22 @@ VALUE = pa.struct([pa.field(name, kind) for name, kind in VALUE_TYPES.items()])
 COUNTS = ("value_count", "null_count", "total_size", "total_uncompressed_size")
 LEAST_SIZE_LEFT_OUT = 2_048
 """Of a column whose longest value has fewer bytes, parquet-mr leaves no statistics out."""
+FIRST_REORDERED = "\ue000"
+"""Texts of characters below this one have one order, by UTF-8 bytes as by UTF-16 code units, by which Java compares."""
+KEY, NAME, SIZE, DELETED = "key", "name", "size_bytes", "is_deleted"
+"""Columns of the versions of a record: ``is_deleted`` marks one that removes the record, or the file."""
+FILES = "files"
+RECORD_INDEX = "record_index"
+COLUMN_STATS = "column_stats"
+PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
+SECONDARY_INDEX = "secondary_index_"
+EXPRESSION_INDEX = "expr_index_"
+ALL_PARTITIONS = "__all_partitions__"
+"""The key of the record that has the partitions of the table where others have files."""
+_PREFIXES = {COLUMN_STATS: "col-stats-"}
+_SEED = 0xFFFFFFFFDABADABA
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class CountedNulls(NamedTuple):
@@ -99,27 +106,27 @@ def plain_values(wrapped: Array) -> Array:
     """Values of the union of wrappers, as ``VALUE``; lists of values, which have no order, are left out."""
     members = []
     for number, kind in enumerate(VALUE_TYPES.values()):
-        place = wrapped.type.get_field_index(f"member{number}") if pa.types.is_struct(wrapped.type) else -1
+        position = wrapped.type.get_field_index(f"member{number}") if pa.types.is_struct(wrapped.type) else -1
         nulls: Array = pa.nulls(len(wrapped), kind)
-        members.append(nulls if place < 0 else pc.struct_field(wrapped, [place, 0]).cast(kind))
+        members.append(nulls if position < 0 else pc.struct_field(wrapped, [position, 0]).cast(kind))
     return pa.StructArray.from_arrays(members, fields=list(VALUE))
 
 
 def merged_statistics(versions: pa.Table) -> pa.Table:
-    """The statistics that count, given those of several writes, oldest first.
+    """Merges the statistics of several writes, oldest first.
 
     A write adds to the range of earlier ones, unless it says that its own is tight, or removes the entry.
     """
-    places = np.arange(len(versions))
-    numbered = versions.append_column("place", pa.array(places))
+    positions = np.arange(len(versions))
+    numbered = versions.append_column("place", pa.array(positions))
     tight, deleted = (_flags(versions, name) for name in ("is_tight", "is_deleted"))
     resets = numbered.filter(pa.array(tight | deleted)).group_by("key").aggregate([("place", "max")])
-    found: Any = pc.index_in(numbered.column("key"), resets.column("key")).fill_null(-1)
-    since = np.append(resets.column("place_max").to_numpy(), -1)[found.to_numpy()]
-    kept = versions.filter(pa.array((places >= since) & ~deleted))
-    if len(pc.unique(kept.column("key"))) == len(kept):
-        return kept
-    return _united(kept)
+    rows: Any = pc.index_in(numbered.column("key"), resets.column("key")).fill_null(-1)
+    since = np.append(resets.column("place_max").to_numpy(), -1)[rows.to_numpy()]
+    counting = versions.filter(pa.array((positions >= since) & ~deleted))
+    if len(pc.unique(counting.column("key"))) == len(counting):
+        return counting
+    return _merged_ranges(counting)
 
 
 def _flags(versions: pa.Table, name: str) -> npt.NDArray[np.bool_]:
@@ -128,21 +135,23 @@ def _flags(versions: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def _united(versions: pa.Table) -> pa.Table:
-    """One row for each key, with the range of all of its versions; none if that of one of them is unknown."""
+def _merged_ranges(versions: pa.Table) -> pa.Table:
+    """Merges the ranges of a key's versions; a key with an unknown range has none."""
     flat = {"key": versions.column("key"), "known": pa.array(_are_known(versions))}
     whole = ("file_name", "column", "is_tight", "is_deleted")
-    wanted: list[Any] = [(name, "last") for name in whole] + [(name, "sum") for name in COUNTS] + [("known", "min")]
+    aggregations: list[Any] = (
+        [(name, "last") for name in whole] + [(name, "sum") for name in COUNTS] + [("known", "min")]
+    )
     flat |= {name: versions.column(name) for name in (*whole, *COUNTS)}
     for end in ("min", "max"):
         for member in VALUE_TYPES:
             name = f"{end}_{member}"
             flat[name] = pc.struct_field(versions.column(f"{end}_value"), member)
-            wanted.append((name, end))
-    groups = pa.table(flat).group_by("key", use_threads=False).aggregate(wanted)
-    columns = {"key": groups.column("key")} | {name: groups.column(f"{name}_{how}") for name, how in wanted}
-    known: Any = columns["known"]
-    unknown = pc.invert(known.combine_chunks())
+            aggregations.append((name, end))
+    groups = pa.table(flat).group_by("key", use_threads=False).aggregate(aggregations)
+    columns = {"key": groups.column("key")} | {name: groups.column(f"{name}_{how}") for name, how in aggregations}
+    is_known: Any = columns["known"]
+    unknown = pc.invert(is_known.combine_chunks())
     for end in ("min", "max"):
         members = [columns[f"{end}_{member}"].combine_chunks() for member in VALUE_TYPES]
         values = pa.StructArray.from_arrays(members, fields=list(VALUE), mask=unknown)
@@ -154,8 +163,8 @@ def _are_known(versions: pa.Table) -> npt.NDArray[np.bool_]:
     """Whether a version has a range, or no values other than null."""
     only_nulls = pc.equal(versions.column("value_count"), versions.column("null_count")).fill_null(fill_value=False)
     ends = (values_as_text(versions.column(f"{end}_value")).is_valid().to_numpy() for end in ("min", "max"))
-    known: npt.NDArray[np.bool_] = np.logical_and(*ends) | only_nulls.to_numpy()
-    return known
+    are_known: npt.NDArray[np.bool_] = np.logical_and(*ends) | only_nulls.to_numpy()
+    return are_known
 
 
 def values_as_text(values: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
@@ -168,20 +177,6 @@ def values_as_text(values: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
         texts.append(column.cast(pa.string()))
     text: pa.ChunkedArray[Any] = pc.coalesce(*texts)
     return text
-
-
-KEY, NAME, SIZE, DELETED = "key", "name", "size_bytes", "is_deleted"
-"""Columns of the versions of a record: ``is_deleted`` marks one that removes the record, or the file."""
-
-FILES = "files"
-RECORD_INDEX = "record_index"
-COLUMN_STATS = "column_stats"
-PARTITION_STATS = "partition_stats"
-BLOOM_FILTERS = "bloom_filters"
-SECONDARY_INDEX = "secondary_index_"
-EXPRESSION_INDEX = "expr_index_"
-ALL_PARTITIONS = "__all_partitions__"
-"""The key of the record that has the partitions of the table where others have files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,8 +241,8 @@ def deletes_of(kind: RecordKind, keys: pa.StringArray) -> pa.Table:
 def _plain(nested: Array, name: str, kind: pa.DataType) -> Array:
     """A field of structs, null where the struct is, or where its writer did not have the field."""
     if kind == VALUE:
-        place = nested.type.get_field_index(name)
-        return plain_values(_nulls(len(nested), pa.null()) if place < 0 else pc.struct_field(nested, name))
+        position = nested.type.get_field_index(name)
+        return plain_values(_nulls(len(nested), pa.null()) if position < 0 else pc.struct_field(nested, name))
     if nested.type.get_field_index(name) < 0:
         return _nulls(len(nested), kind)
     field: Array = pc.struct_field(nested, name)
@@ -309,11 +304,11 @@ def _files_left(versions: pa.Table) -> pa.Table:
     keys, names = ordered.column(KEY), ordered.column(NAME)
     differs = pc.or_(pc.not_equal(keys[1:], keys[:-1]), pc.not_equal(names[1:], names[:-1]))
     starts = np.flatnonzero(np.concatenate([[True], differs.to_numpy()]))
-    places = np.arange(len(ordered))
+    positions = np.arange(len(ordered))
     removed = ordered.column(DELETED).to_numpy()
-    last_removal = np.maximum.reduceat(np.where(removed, places, -1), starts)
+    last_removal = np.maximum.reduceat(np.where(removed, positions, -1), starts)
     counts = np.diff(np.append(starts, len(ordered)))
-    sizes = np.where(places > np.repeat(last_removal, counts), ordered.column(SIZE).to_numpy(), -1)
+    sizes = np.where(positions > np.repeat(last_removal, counts), ordered.column(SIZE).to_numpy(), -1)
     greatest = np.maximum.reduceat(sizes, starts)
     files = ordered.take(starts)
     files = files.set_column(2, files.schema.field(SIZE), pa.array(greatest))
@@ -379,10 +374,6 @@ _KINDS = {
     COLUMN_STATS: _STATISTICS,
     PARTITION_STATS: _STATISTICS,
 }
-_PREFIXES = {COLUMN_STATS: "col-stats-"}
-
-
-_SEED = 0xFFFFFFFFDABADABA
 
 
 def column_id(column: str) -> str:
@@ -405,37 +396,8 @@ def _base64(digest: bytes) -> str:
     return b64encode(digest).decode()
 
 
-_FACTOR = np.uint32(31)
-# Keys are hashed in parts, each a matrix of characters of about this many cells.
-_CELLS = 1 << 22
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-
-
 def group_numbers(keys: pa.StringArray, groups: int) -> Ints:
     """The number of the file group of each key, from 0 to ``groups`` - 1."""
     if groups == 1:
         return np.zeros(len(keys), np.int64)
-    return np.abs(_java_hashes(keys).astype(np.int64)) % groups
-
-
-def _java_hashes(keys: pa.StringArray) -> npt.NDArray[np.int32]:
-    """Java's hash of each key, over its UTF-16 code units: each unit is added to 31 times the hash so far."""
-    if not len(keys):
-        return np.zeros(0, np.int32)
-    longest = pc.max(pc.binary_length(keys)).as_py()
-    rows = max(1, _CELLS // max(1, longest))
-    parts = [_hashes_of_part(keys.slice(start, rows)) for start in range(0, len(keys), rows)]
-    return np.concatenate(parts)
-
-
-def _hashes_of_part(keys: pa.StringArray) -> npt.NDArray[np.int32]:
-    units = [(key or "").encode("utf-16-le", "surrogatepass") for key in keys.to_pylist()]
-    lengths = np.fromiter(map(len, units), np.int64, len(units)) // 2
-    width = int(lengths.max(initial=0))
-    matrix = np.frombuffer(b"".join(unit.ljust(2 * width, b"\0") for unit in units), "<u2").reshape(len(units), width)
-    hashes = np.zeros(len(units), np.uint32)
-    for position in range(width):
-        grown = hashes * _FACTOR + matrix[:, position]
-        hashes = np.where(position < lengths, grown, hashes)
-    return hashes.astype(np.int32)
+    return np.abs(string_hashes(keys).astype(np.int64)) % groups

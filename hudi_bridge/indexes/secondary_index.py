@@ -1,20 +1,16 @@
-"""Uses the secondary index of the metadata table: a value of a column, its record keys, then their file groups.
+"""The secondary index of the metadata table: from a value of a column to record keys, then to their file groups.
 
-Hudi keeps the index for the merged rows of the newest snapshot (``of_query``). It is not used where rows may have other
-values than Hudi's writer saw: columns with ids or defaults, and payloads of the user.
+A record is its key alone, ``value$record key``, with a backslash before each backslash, dollar and null character of
+both. A null value is a null character. Since 1.1 the value alone decides on the file group, before it the whole key.
 
-Hudi 1.2 does not keep all that it has promised: of several secondary indexes of a table it updates only one, and does
-not enter the rows of ``bulk_insert``, which its own queries then miss. So the index is used only if it is alone, and if
-the active timeline shows that only writes that enter their rows came after its creation.
+Hudi keeps the index for the merged rows of the newest snapshot. It is not used where rows may have other values than
+Hudi's writer saw: columns with ids or defaults, and payloads of the user. Nor is it trusted blindly. Hudi 1.2 updates
+only one of several secondary indexes of a table, and does not enter the rows of ``bulk_insert``, which its own queries
+then miss. So the index is used only if it is alone, and if the active timeline shows that all writes since its creation
+entered their rows.
 
-Source: ``SecondaryIndexSupport`` and ``HoodieBackedTableMetadata.readSecondaryIndexLocationsWithKeys`` of Hudi.
-
-The records of a secondary index: which record keys have a value in a column.
-
-A record is its key alone, ``value$record key``, both with a backslash before each backslash, dollar and null character.
-A value that is null is a null character. Since 1.1, the value alone decides on the file group, before it the whole key.
-
-Source: ``SecondaryIndexKeyUtils`` of Hudi.
+Source: ``SecondaryIndexSupport``, ``HoodieBackedTableMetadata.readSecondaryIndexLocationsWithKeys`` and
+``SecondaryIndexKeyUtils`` of Hudi.
 """
 
 import logging
@@ -28,15 +24,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.errors import CorruptTableError, HudiReadError
+from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.indexes.candidates import RecordIndex
-from hudi_bridge.indexes.metadata_table import IndexDefinition, MetadataTable
+from hudi_bridge.indexes.metadata_table import INDEX_ERRORS, IndexDefinition, IndexPartition, MetadataTable
 from hudi_bridge.indexes.record_kinds import KEY, RECORD_INDEX, SECONDARY_INDEX
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import allowed_values
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_indexing_plan
@@ -45,6 +41,17 @@ from hudi_bridge.timeline.timeline import TableState
 _SPECIAL = re.compile(r"([\\$\0])")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _PARTS = re.compile(r"(?P<value>(?:[^\\$]|\\.)*)\$(?P<key>.*)", re.DOTALL)
+_LOG = logging.getLogger(__name__)
+_MOST_VALUES = 1_000
+_MOST_KEYS = 100_000
+"""A value that more records have is not looked for: they are everywhere."""
+_KIND = "secondary_index"
+STEP = "secondary index"
+_FIRST_VERSION = "V1"
+_ENTERED = frozenset(
+    ("UPSERT", "UPSERT_PREPPED", "INSERT", "DELETE", "DELETE_PARTITION", "COMPACT", "LOG_COMPACT", "CLUSTER")
+)
+"""The operations of writes after which the index has all rows: they enter them, or none are new."""
 
 
 def keys_with_values(table: MetadataTable, partition: str, values: Iterable[str], *, by_value: bool) -> list[str]:
@@ -57,13 +64,13 @@ def keys_with_values(table: MetadataTable, partition: str, values: Iterable[str]
     prefixes = {value: _SPECIAL.sub(r"\\\1", value) + "$" for value in values}
     # Of what releases hash a part is escaped, and has the dollar, or is not and has not.
     hashed = [(value, prefix, prefix[:-1]) for value, prefix in prefixes.items()] if by_value else None
-    found = table.of_prefixes(partition, list(prefixes.values()), hashed)
-    return [_record_key(partition, str(key)) for key in found.column(KEY).to_pylist()]
+    records = table.of_prefixes(partition, list(prefixes.values()), hashed)
+    return [_record_key(partition, str(key)) for key in records.column(KEY).to_pylist()]
 
 
 def stored_keys(values: Column, keys: Column) -> Column:
     """The records of an index for the values of rows, as text and not null, and their record keys."""
-    parts: list[Any] = [pc.replace_substring_regex(one, r"([\\$\x00])", r"\\\1") for one in (values, keys)]
+    parts: list[Any] = [pc.replace_substring_regex(texts, r"([\\$\x00])", r"\\\1") for texts in (values, keys)]
     joined: Column = pc.binary_join_element_wise(*parts, "$")
     return joined
 
@@ -73,20 +80,6 @@ def _record_key(partition: str, stored: str) -> str:
     if parts is None:
         raise CorruptTableError(partition, None, f"a key {stored!r}", "a value, a dollar and a record key")
     return _ESCAPED.sub(r"\1", parts["key"])
-
-
-_LOG = logging.getLogger(__name__)
-_MOST_VALUES = 1_000
-_MOST_KEYS = 100_000
-"""A value that more records have is not looked for: they are everywhere."""
-_KIND = "secondary_index"
-STEP = "secondary index"
-_FIRST_VERSION = "V1"
-_REQUESTS_AT_ONCE = 16
-_ENTERED = frozenset(
-    ("UPSERT", "UPSERT_PREPPED", "INSERT", "DELETE", "DELETE_PARTITION", "COMPACT", "LOG_COMPACT", "CLUSTER")
-)
-"""The operations of writes after which the index has all rows: they enter them, or none are new."""
 
 
 class SecondaryIndexOfTable:
@@ -101,8 +94,10 @@ class SecondaryIndexOfTable:
         self._state = state
         self._metadata = metadata
         self._record_index = record_index
-        known = state.config.metadata_partitions if state.options.uses_metadata_table else ()
-        self._names = [name for name in known if name.startswith(SECONDARY_INDEX)] if RECORD_INDEX in known else []
+        partitions = state.config.metadata_partitions if state.options.uses_metadata_table else ()
+        self._names = (
+            [name for name in partitions if name.startswith(SECONDARY_INDEX)] if RECORD_INDEX in partitions else []
+        )
 
     def file_groups(
         self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext, notes: PlanNotes | None = None
@@ -117,7 +112,7 @@ class SecondaryIndexOfTable:
     def _asked(
         self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext
     ) -> AbstractSet[GroupId] | None:
-        if not self._names or not _has_rows_of_the_index(context):
+        if not self._names or self._index.why_not is not None or not _has_rows_of_the_index(context):
             return None
         definition = self._definition
         if definition is None or definition.source_fields[0] not in columns:
@@ -127,44 +122,49 @@ class SecondaryIndexOfTable:
         return None if values is None else self._groups(definition, values)
 
     def _groups(self, definition: IndexDefinition, values: Sequence[str]) -> AbstractSet[GroupId] | None:
-        try:
-            table = self._metadata()
-            table.require(definition.name)
-            if self._unsure is not None:
-                self._give_up(definition.name, self._unsure)
+        name = definition.name
+
+        def keys_of(table: MetadataTable) -> list[str] | None:
+            if self._may_lack_rows is not None:
+                self._index.give_up(self._may_lack_rows)
                 return None
             by_value = definition.version is not None and definition.version != _FIRST_VERSION
-            keys = keys_with_values(table, definition.name, values, by_value=by_value)
-        except HudiReadError as error:
-            self._give_up(definition.name, str(error))
-            return None
-        return self._record_index.file_groups(keys) if len(keys) <= _MOST_KEYS else None
+            return keys_with_values(table, name, values, by_value=by_value)
+
+        keys = self._index.ask(keys_of)
+        return None if keys is None or len(keys) > _MOST_KEYS else self._record_index.file_groups(keys)
 
     @cached_property
     def _definition(self) -> IndexDefinition | None:
         """The only index of the table that can be used."""
         try:
             definitions = self._metadata().definitions
-        except HudiReadError as error:
-            self._give_up(self._names[0], str(error))
+        except INDEX_ERRORS as error:
+            self._index.give_up(str(error))
             return None
         if len(self._names) > 1:
-            self._give_up(self._names[0], f"the table has others: {', '.join(self._names[1:])}")
+            self._index.give_up(f"the table has others: {', '.join(self._names[1:])}")
             return None
         definition = definitions.get(self._names[0])
         if definition is None or definition.kind != _KIND or len(definition.source_fields) != 1:
-            self._give_up(self._names[0], "what it is made of is not known")
+            self._index.give_up("what it is made of is not known")
             return None
         return definition
 
     @cached_property
-    def _unsure(self) -> str | None:
+    def _index(self) -> IndexPartition:
+        return IndexPartition(self._metadata, self._names[0], None, partial(self._report, self._names[0]))
+
+    @cached_property
+    def _may_lack_rows(self) -> str | None:
         """Why the index may lack rows, None if it has all."""
         state, timeline = self._state, self._state.timeline
-        indexings = [one for one in timeline.completed() if one.action is Action.INDEXING]
-        plans = map_in_threads(partial(read_indexing_plan, state), indexings, _REQUESTS_AT_ONCE) if indexings else []
+        indexings = [instant for instant in timeline.completed() if instant.action is Action.INDEXING]
+        plans = map_in_threads(partial(read_indexing_plan, state), indexings, REQUESTS_AT_ONCE) if indexings else []
         built = [
-            (one, plan[self._names[0]]) for one, plan in zip(indexings, plans, strict=True) if self._names[0] in plan
+            (instant, plan[self._names[0]])
+            for instant, plan in zip(indexings, plans, strict=True)
+            if self._names[0] in plan
         ]
         if not built:
             return "the active timeline does not tell when it was made"
@@ -174,14 +174,13 @@ class SecondaryIndexOfTable:
             for commit in timeline.commits()
             if commit.requested_time > up_to or (commit.completion_time or "") > indexing.requested_time
         ]
-        written = map_in_threads(partial(read_commit_metadata, state), later, _REQUESTS_AT_ONCE) if later else []
+        written = map_in_threads(partial(read_commit_metadata, state), later, REQUESTS_AT_ONCE) if later else []
         for commit, metadata in zip(later, written, strict=True):
             if metadata.operation_type not in _ENTERED:
                 return f"{metadata.operation_type} at {commit.requested_time} may not have entered its rows"
         return None
 
-    def _give_up(self, name: str, reason: str) -> None:
-        self._names = []
+    def _report(self, name: str, reason: str) -> None:
         self.why_not[name] = reason
         _LOG.warning("the index %s is not used: %s", name, reason)
 

@@ -1,11 +1,8 @@
 """The records of one file slice of the metadata table: those of its base file, then those of its log files.
 
-The log files are read as a whole, and decoded as far as is needed for few keys. Of the base file only the blocks are
-read that may hold what is asked for.
-
-Reads the cells of some keys of an HFile: by its index, then of the blocks that may hold them.
-
-Reads a base file of the metadata table, an HFile, by ranges: its end, with the index, then blocks of it.
+For few keys, only the blocks that may hold them are read of the base file, an HFile: its end has an index of the first
+key of each block. Log files are read as a whole, but only the cells of these keys are decoded. When that has happened
+often enough, all of the logs are decoded once.
 """
 
 from abc import ABC, abstractmethod
@@ -42,9 +39,9 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 
-# Blocks that are read at once, and bytes between them that are read rather than asked for in another request.
+# How many bytes of blocks one request reads, and how large a gap it reads over, which costs less than another request.
 _MOST_AT_ONCE = 1 << 22
 _MAX_GAP = 1 << 16
 FEW_KEYS = 64
@@ -52,6 +49,9 @@ FEW_KEYS = 64
 _SEARCHES_FOR_ALL = 8
 """Reading all cells of a block takes longer than that many searches for one key."""
 _MAX_LEVELS = 8
+"""No HFile has more; damage must not recurse without end."""
+_TAIL_BYTES = 1 << 18
+"""The trailer and the root index of most files, in one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class KeyRange:
 
 
 class IndexedHFile(ABC):
-    """An HFile, of which at least the end has been read: the index is there."""
+    """An HFile whose end, with the index, has been read."""
 
     _searched = 0
 
@@ -102,33 +102,33 @@ class IndexedHFile(ABC):
             return iter(())
         return self._cells(_blocks_of_keys(self._root, keys), self._levels, keys)
 
-    def cells_of_range(self, wanted: KeyRange | None = None) -> Iterator[HFileCells]:
+    def cells_of_range(self, keys: KeyRange | None = None) -> Iterator[HFileCells]:
         """All cells of the blocks that may hold keys of a range, of all blocks if it is None; raises as for keys."""
-        return self._cells(_blocks_of_range(self._root, wanted), self._levels, wanted)
+        return self._cells(_blocks_of_range(self._root, keys), self._levels, keys)
 
     def _cells(
-        self, entries: Sequence[IndexEntry], levels: int, wanted: Sequence[bytes] | KeyRange | None
+        self, entries: Sequence[IndexEntry], levels: int, keys: Sequence[bytes] | KeyRange | None
     ) -> Iterator[HFileCells]:
         if levels == 0:
             for part in _read_together(entries):
-                yield from self._read_blocks(part, wanted)
+                yield from self._read_blocks(part, keys)
             return
         for part in _read_together(entries):
             source = self._window(part)
             below = (entry for block in part for entry in read_lower_index(source, self._trailer, block.offset))
-            yield from self._cells(_narrowed(tuple(below), wanted), levels - 1, wanted)
+            yield from self._cells(_narrowed(tuple(below), keys), levels - 1, keys)
 
     def _read_blocks(
-        self, entries: Sequence[IndexEntry], wanted: Sequence[bytes] | KeyRange | None
+        self, entries: Sequence[IndexEntry], keys: Sequence[bytes] | KeyRange | None
     ) -> Iterator[HFileCells]:
         source = self._window(entries)
         blocks = [block_at(source, entry.offset, DATA_MAGIC) for entry in entries]
-        if wanted is None or isinstance(wanted, KeyRange) or len(wanted) > FEW_KEYS:
+        if keys is None or isinstance(keys, KeyRange) or len(keys) > FEW_KEYS:
             yield read_cells(source, self._trailer, blocks)
             return
-        self._searched += len(blocks) * len(wanted)
+        self._searched += len(blocks) * len(keys)
         for block in blocks:
-            yield find_cells(source, self._trailer, block, wanted)
+            yield find_cells(source, self._trailer, block, keys)
 
     @cached_property
     def _trailer(self) -> HFileTrailer:
@@ -169,24 +169,24 @@ class HFileInMemory(IndexedHFile):
         return self._source
 
 
-def _narrowed(entries: tuple[IndexEntry, ...], wanted: Sequence[bytes] | KeyRange | None) -> Sequence[IndexEntry]:
-    if wanted is None or isinstance(wanted, KeyRange):
-        return _blocks_of_range(entries, wanted)
-    return _blocks_of_keys(entries, wanted)
+def _narrowed(entries: tuple[IndexEntry, ...], keys: Sequence[bytes] | KeyRange | None) -> Sequence[IndexEntry]:
+    if keys is None or isinstance(keys, KeyRange):
+        return _blocks_of_range(entries, keys)
+    return _blocks_of_keys(entries, keys)
 
 
 def _blocks_of_keys(entries: tuple[IndexEntry, ...], keys: Sequence[bytes]) -> Sequence[IndexEntry]:
-    """The blocks that may hold one of the keys, in order: each may hold those from its own key to that of the next."""
+    """The blocks that may hold one of the keys, in order. A block has keys from its entry up to the next entry."""
     starts = [entry.key for entry in entries]
-    return [entries[place] for place in sorted({bisect_right(starts, key) - 1 for key in keys}) if place >= 0]
+    return [entries[position] for position in sorted({bisect_right(starts, key) - 1 for key in keys}) if position >= 0]
 
 
-def _blocks_of_range(entries: tuple[IndexEntry, ...], wanted: KeyRange | None) -> Sequence[IndexEntry]:
-    if wanted is None:
+def _blocks_of_range(entries: tuple[IndexEntry, ...], keys: KeyRange | None) -> Sequence[IndexEntry]:
+    if keys is None:
         return entries
     starts = [entry.key for entry in entries]
-    last = len(starts) if wanted.end is None else bisect_left(starts, wanted.end)
-    return entries[max(0, bisect_right(starts, wanted.start) - 1) : last]
+    last = len(starts) if keys.end is None else bisect_left(starts, keys.end)
+    return entries[max(0, bisect_right(starts, keys.start) - 1) : last]
 
 
 def _read_together(entries: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
@@ -202,9 +202,6 @@ def _read_together(entries: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
         part.append(entry)
     if part:
         yield part
-
-
-_TAIL_BYTES = 1 << 18
 
 
 class MetadataBaseFile(IndexedHFile):
@@ -266,9 +263,6 @@ class MetadataBaseFile(IndexedHFile):
         return source
 
 
-_READING_THREADS = 16
-
-
 @dataclass(frozen=True)
 class SliceRecords:
     """The records of a slice.
@@ -277,7 +271,7 @@ class SliceRecords:
     """
 
     storage: Storage
-    piece: FileSlice
+    file_slice: FileSlice
     kind: RecordKind
     is_valid: Callable[[str], bool]
     commits: Mapping[str, str]
@@ -285,7 +279,7 @@ class SliceRecords:
     @cached_property
     def base(self) -> MetadataBaseFile | None:
         """The base file, None if the slice has only logs."""
-        file = self.piece.base_file
+        file = self.file_slice.base_file
         return None if file is None else MetadataBaseFile(self.storage, file.path, file.size_bytes)
 
     @cached_property
@@ -301,11 +295,11 @@ class SliceRecords:
 
     def _read_blocks(self) -> tuple[LogBlock, ...]:
         """The log blocks that count, oldest first."""
-        paths = [log.path for log in self.piece.log_files]
+        paths = [log.path for log in self.file_slice.log_files]
         # The end of the base file is needed as well: on an object store, all requests take as long as one.
         opened = () if self.base is None else (self.base.open,)
         reads: list[Callable[[], pa.Buffer]] = [*(partial(self.storage.read_buffer, path) for path in paths), *opened]
-        threads = 1 if self.storage.is_local else _READING_THREADS
+        threads = 1 if self.storage.is_local else REQUESTS_AT_ONCE
         buffers = map_in_threads(lambda read: read(), reads, threads)[: len(paths)]
         scans = [scan_blocks(buffer, path) for buffer, path in zip(buffers, paths, strict=True)]
         damaged = next((corrupt for scan in scans for corrupt in scan.corrupt), None)
@@ -316,7 +310,7 @@ class SliceRecords:
         return live_blocks(scans, latest_instant=None, is_valid=self.is_valid).blocks
 
     def require_committed(self, path: str, scan: ScanResult) -> None:
-        """Raises unless a log file has a block of the commit that names it; that of another table has none.
+        """Raises unless a log file has a block of the commit that names it; a file of another table has none.
 
         Raises:
             CorruptLogFileError: it has none.
@@ -324,48 +318,48 @@ class SliceRecords:
         commit = self.commits.get(path)
         if commit is not None and not any(block.instant_time == commit for block in scan.blocks):
             instants = sorted({str(block.instant_time) for block in scan.blocks})
-            found = f"blocks of {', '.join(instants)}" if instants else "no blocks"
-            raise CorruptLogFileError(path, 0, found, f"a block of the commit {commit}, which names the file")
+            actual = f"blocks of {', '.join(instants)}" if instants else "no blocks"
+            raise CorruptLogFileError(path, 0, actual, f"a block of the commit {commit}, which names the file")
 
     @cached_property
     def _parts(self) -> "tuple[pa.Table | _DataBlock, ...]":
-        """Of each log block the deletes, or the records, which are found by their keys; read once."""
+        """For each log block, its deletes or its records by key; read once."""
         return tuple(_part(self.kind, block) for block in self._read_blocks())
 
     def of_keys(self, keys: Sequence[bytes]) -> pa.Table:
-        """The records of some keys, which are in order, each once; those that there are."""
-        wanted = pa.array(keys, pa.binary()).cast(pa.string())
+        """The existing records of some keys, which are distinct and in order."""
+        texts = pa.array(keys, pa.binary()).cast(pa.string())
         logs = self.of_keys_in_logs(keys)
         base = () if self.base is None else self.base.cells_of_keys(keys)
-        found = [self._decoded(cells, pc.is_in(cells.keys, wanted)) for cells in base]
-        return self._merged(found, logs)
+        records = [self._decoded(cells, pc.is_in(cells.keys, texts)) for cells in base]
+        return self._merged(records, logs)
 
     def of_keys_in_logs(self, keys: Sequence[bytes]) -> pa.Table:
         """The versions in the logs of some keys, which are in order, each once; also those that remove records."""
-        wanted = pa.array(keys, pa.binary()).cast(pa.string())
+        texts = pa.array(keys, pa.binary()).cast(pa.string())
         if len(keys) > FEW_KEYS or self._are_logs_searched_through:
-            return self.logs.filter(pc.is_in(self.logs.column(KEY), wanted))
-        return pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, wanted)])
+            return self.logs.filter(pc.is_in(self.logs.column(KEY), texts))
+        return pa.concat_tables([self.kind.schema.empty_table(), *self._in_logs(keys, texts)])
 
     @property
     def _are_logs_searched_through(self) -> bool:
         """Whether it is time to decode all of the logs, and keep that."""
         return any(not isinstance(part, pa.Table) and part.hfile.is_searched_through for part in self._parts)
 
-    def _in_logs(self, keys: Sequence[bytes], wanted: Column) -> Iterator[pa.Table]:
+    def _in_logs(self, keys: Sequence[bytes], texts: Column) -> Iterator[pa.Table]:
         for part in self._parts:
             if isinstance(part, pa.Table):
-                yield part.filter(pc.is_in(part.column(KEY), wanted))
+                yield part.filter(pc.is_in(part.column(KEY), texts))
                 continue
             for cells in part.hfile.cells_of_keys(keys):
-                chosen = pc.is_in(cells.keys, wanted)
+                chosen = pc.is_in(cells.keys, texts)
                 yield _decode(self.kind, cells, chosen, part.writer, part.block.path, part.block.content_offset)
 
-    def of_range(self, wanted: KeyRange) -> pa.Table:
+    def of_range(self, keys: KeyRange) -> pa.Table:
         """The records of a range of keys."""
-        logs = self.logs.filter(_within(self.logs.column(KEY), wanted))
-        base = () if self.base is None else self.base.cells_of_range(wanted)
-        return self._merged([self._decoded(cells, _within(cells.keys, wanted)) for cells in base], logs)
+        logs = self.logs.filter(_within(self.logs.column(KEY), keys))
+        base = () if self.base is None else self.base.cells_of_range(keys)
+        return self._merged([self._decoded(cells, _within(cells.keys, keys)) for cells in base], logs)
 
     def all(self) -> Iterator[pa.Table]:
         """All records, by key, some megabytes of the base file at a time."""
@@ -420,8 +414,8 @@ def _part(kind: RecordKind, block: LogBlock) -> pa.Table | _DataBlock:
         case BlockType.HFILE_DATA:
             return _DataBlock.of(block)
         case _:
-            found = f"a block of type {block.block_type.name} in {block.path}"
-            raise UnsupportedTableError("metadata table", found, "blocks of HFiles and deletes")
+            actual = f"a block of type {block.block_type.name} in {block.path}"
+            raise UnsupportedTableError("metadata table", actual, "blocks of HFiles and deletes")
 
 
 def _versions(kind: RecordKind, part: _DataBlock) -> pa.Table:
@@ -447,9 +441,9 @@ def _decode(
     return versions_of(kind, keys, records)
 
 
-def _within(keys: "pa.StringArray | pa.ChunkedArray[Any]", wanted: KeyRange) -> "pa.BooleanArray":
+def _within(keys: "pa.StringArray | pa.ChunkedArray[Any]", key_range: KeyRange) -> "pa.BooleanArray":
     raw = keys.cast(pa.binary())
-    inside = pc.greater_equal(raw, pa.scalar(wanted.start, pa.binary()))
-    if wanted.end is None:
+    inside = pc.greater_equal(raw, pa.scalar(key_range.start, pa.binary()))
+    if key_range.end is None:
         return inside
-    return pc.and_(inside, pc.less(raw, pa.scalar(wanted.end, pa.binary())))
+    return pc.and_(inside, pc.less(raw, pa.scalar(key_range.end, pa.binary())))

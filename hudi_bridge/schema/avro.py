@@ -1,11 +1,10 @@
 """Parses Avro schemas, as Hudi writes them into block headers and commits.
 
-A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification asks. An unknown logical type
-is refused, since its values could mean anything.
+A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification asks. An unknown logical type is
+refused, since its values could mean anything. JSON strings with unpaired surrogates are refused too: they cannot be
+encoded as UTF-8.
 
 Source of VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
-
-Parses JSON, and refuses strings with unpaired surrogates, which cannot be encoded as UTF-8.
 """
 
 import json
@@ -58,6 +57,40 @@ __all__ = [
 ]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# A named type may be used many times, so a short text can describe a tree of any size.
+MAX_TYPES = 100_000
+MAX_DEPTH = 64
+"""Deeper schemas would end in Python's limit of recursion."""
+_MAX_JAVA_INT = 2**31 - 1
+_SHOWN_CHARACTERS = 80
+_USUAL_BRANCHES = 2
+_NULL_JSON = "null"
+_LOGICAL_CARRIERS = {
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "uuid": "string",
+}
+# Hive's text of limited length, and Avro's duration: Hudi on Spark shows the underlying type.
+_IGNORED = {"char", "varchar", "duration"}
+_HANDLED = {"decimal", *_LOGICAL_CARRIERS, *_IGNORED}
+_HUDI_CARRIERS = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
+_FIXED_BYTES = "FIXED_BYTES"
+_VARIANT_PARTS = {"metadata", "value"}
+# Each log block has the schema of its writer.
+_PARSED_SCHEMAS = BoundedCache(1 << 20)
+_COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
+_PLAIN = {kind: AvroPrimitive(kind=kind) for kind in PRIMITIVE_TYPES} | {"null": NULL}
+_PLAIN_UNIONS: dict[tuple[object, ...], AvroUnion] = {
+    (first, second): AvroUnion(branches=(_PLAIN[first], _PLAIN[second])) for first, second in permutations(_PLAIN, 2)
+}
+"""Most fields of most schemas are of these types, so that they are not made again."""
 
 
 def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - of any kind
@@ -88,43 +121,6 @@ def _refuse_surrogates(value: object) -> None:
                 _refuse_surrogates(item)
 
 
-# A named type may be used many times, so a short text can describe a tree of any size.
-MAX_TYPES = 100_000
-MAX_DEPTH = 64
-
-_MAX_JAVA_INT = 2**31 - 1
-_SHOWN_CHARACTERS = 80
-_USUAL_BRANCHES = 2
-_NULL_JSON = "null"
-
-_LOGICAL_CARRIERS = {
-    "date": "int",
-    "time-millis": "int",
-    "time-micros": "long",
-    "timestamp-millis": "long",
-    "timestamp-micros": "long",
-    "timestamp-nanos": "long",
-    "local-timestamp-millis": "long",
-    "local-timestamp-micros": "long",
-    "local-timestamp-nanos": "long",
-    "uuid": "string",
-}
-# Hive's text of limited length, and Avro's duration: Hudi on Spark shows the underlying type.
-_IGNORED = {"char", "varchar", "duration"}
-_KNOWN = {"decimal", *_LOGICAL_CARRIERS, *_IGNORED}
-_HUDI_CARRIERS = {VECTOR: "fixed", VARIANT: "record", BLOB: "record"}
-_FIXED_BYTES = "FIXED_BYTES"
-_VARIANT_PARTS = {"metadata", "value"}
-# Each log block has the schema of its writer.
-_KNOWN_SCHEMAS = BoundedCache(1 << 20)
-_COMPLEX_KINDS = {"record", "error", "enum", "fixed", "array", "map"}
-_PLAIN = {kind: AvroPrimitive(kind=kind) for kind in PRIMITIVE_TYPES} | {"null": NULL}
-_PLAIN_UNIONS: dict[tuple[object, ...], AvroUnion] = {
-    (first, second): AvroUnion(branches=(_PLAIN[first], _PLAIN[second])) for first, second in permutations(_PLAIN, 2)
-}
-"""Most fields of most schemas are of these types, so that they are not made again."""
-
-
 def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRecord:
     """The record type of a schema in JSON; ``path`` and ``offset`` say where it was found, for errors.
 
@@ -132,9 +128,9 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
         CorruptTableError: the text is not the schema of an Avro record.
         UnsupportedTableError: a type contains itself, or the tree is too large.
     """
-    known: AvroRecord | None = _KNOWN_SCHEMAS.get(text)
-    if known is not None:
-        return known
+    cached: AvroRecord | None = _PARSED_SCHEMAS.get(text)
+    if cached is not None:
+        return cached
     parser = _Parser(path=path, offset=offset)
     try:
         avro = parser.parse(parse_json(text), "")
@@ -145,7 +141,7 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
     if not isinstance(avro, AvroRecord):
         raise parser.corrupt(f"a schema of {_shown(text)}", "the schema of a record")
     _refuse_large(avro, path)
-    _KNOWN_SCHEMAS.put(text, avro, len(text))
+    _PARSED_SCHEMAS.put(text, avro, len(text))
     return avro
 
 
@@ -157,8 +153,8 @@ class _Parser:
     offset: int | None
     named: dict[str, AvroType | None] = field(default_factory=dict)
 
-    def corrupt(self, found: str, expected: str) -> CorruptTableError:
-        return CorruptTableError(self.path, self.offset, found, expected)
+    def corrupt(self, actual: str, expected: str) -> CorruptTableError:
+        return CorruptTableError(self.path, self.offset, actual, expected)
 
     def parse(self, node: object, namespace: str) -> AvroType:
         match node:
@@ -254,8 +250,8 @@ class _Parser:
             raise self.corrupt(f"the type {_shown(name)}", "an Avro type, or one defined before")
         avro = self.named[full_name]
         if avro is None:
-            found = f"{full_name}, which contains itself, in {self.path}"
-            raise UnsupportedTableError("Avro schema", found, "types of a fixed depth")
+            actual = f"{full_name}, which contains itself, in {self.path}"
+            raise UnsupportedTableError("Avro schema", actual, "types of a fixed depth")
         return avro
 
 
@@ -274,9 +270,9 @@ def _logical(node: dict[str, object], kind: str, size_bytes: int = _MAX_JAVA_INT
             return _vector(node, size_bytes)
         case {"logicalType": str(name)} if _HUDI_CARRIERS.get(name) == kind:
             return AvroLogical(name=name)
-        case {"logicalType": str(name)} if name not in _KNOWN:
+        case {"logicalType": str(name)} if name not in _HANDLED:
             raise UnsupportedTableError(
-                "logical type", f"{name} on {kind}", ", ".join(sorted(_KNOWN | {*_HUDI_CARRIERS}))
+                "logical type", f"{name} on {kind}", ", ".join(sorted(_HANDLED | {*_HUDI_CARRIERS}))
             )
     return None
 
@@ -288,8 +284,8 @@ def _vector(node: dict[str, object], size_bytes: int) -> AvroLogical:
     width = VECTOR_ELEMENTS[name].bit_width // 8 if name in VECTOR_ELEMENTS else 0
     if isinstance(dimension, int) and 0 < dimension * width == size_bytes and backing == _FIXED_BYTES:
         return AvroLogical(name=VECTOR, dimension=dimension, element=name)
-    found = f"{dimension} times {element}, {backing}, in {size_bytes} bytes"
-    raise UnsupportedTableError("VECTOR", found, f"{', '.join(VECTOR_ELEMENTS)} in as many bytes as they take")
+    actual = f"{dimension} times {element}, {backing}, in {size_bytes} bytes"
+    raise UnsupportedTableError("VECTOR", actual, f"{', '.join(VECTOR_ELEMENTS)} in as many bytes as they take")
 
 
 def _require_variant(name: str, fields: tuple[AvroField, ...]) -> None:
@@ -331,15 +327,15 @@ def _refuse_large(record: AvroRecord, path: str) -> None:
 
     def extent(avro: AvroType) -> tuple[int, int]:
         """The number of types, and of levels."""
-        known = extents.get(id(avro))
-        if known is None:
+        measured = extents.get(id(avro))
+        if measured is None:
             types, levels = 1, 0
             for child in _children(avro):
                 of_child, below = (1, 1) if isinstance(child, AvroPrimitive) else extent(child)
                 types += of_child
                 levels = max(levels, below)
-            known = extents[id(avro)] = types, levels + 1
-        return known
+            measured = extents[id(avro)] = types, levels + 1
+        return measured
 
     types, levels = extent(record)
     if levels > MAX_DEPTH:
@@ -362,9 +358,9 @@ def _children(avro: AvroType) -> tuple[AvroType, ...]:
             return ()
 
 
-def _too_large(found: str, path: str) -> UnsupportedTableError:
+def _too_large(actual: str, path: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        "Avro schema", f"{found} in {path}", f"up to {MAX_TYPES} types, {MAX_DEPTH} levels deep"
+        "Avro schema", f"{actual} in {path}", f"up to {MAX_TYPES} types, {MAX_DEPTH} levels deep"
     )
 
 

@@ -18,6 +18,35 @@ _DECIMAL256_DIGITS = 76
 
 VECTOR, VARIANT, BLOB = "vector", "variant", "blob"
 """Hudi's own logical types."""
+PRIMITIVE_TYPES: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL_TYPES: dict[str, pa.DataType] = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
+    "timestamp-micros": pa.timestamp("us", tz="UTC"),
+    "timestamp-nanos": pa.timestamp("ns", tz="UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+    "uuid": pa.string(),
+}
+VECTOR_ELEMENTS: dict[str, pa.DataType] = {"float": pa.float32(), "double": pa.float64(), "int8": pa.int8()}
+"""The element types of a VECTOR, by Hudi's names in lower case."""
+VARIANT_FIELD = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
+"""The metadata of an Arrow field of type VARIANT."""
+# Items such as null take no bytes, so the number of bytes does not limit how many there are.
+MAX_EMPTY_ITEMS = 2**16
+_WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,37 +164,6 @@ AvroType: TypeAlias = AvroPrimitive | AvroFixed | AvroEnum | AvroArray | AvroMap
 
 NULL = AvroPrimitive(kind="null")
 
-PRIMITIVE_TYPES: dict[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
-
-_LOGICAL_TYPES: dict[str, pa.DataType] = {
-    "date": pa.date32(),
-    "time-millis": pa.time32("ms"),
-    "time-micros": pa.time64("us"),
-    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
-    "timestamp-micros": pa.timestamp("us", tz="UTC"),
-    "timestamp-nanos": pa.timestamp("ns", tz="UTC"),
-    "local-timestamp-millis": pa.timestamp("ms"),
-    "local-timestamp-micros": pa.timestamp("us"),
-    "local-timestamp-nanos": pa.timestamp("ns"),
-    "uuid": pa.string(),
-}
-
-
-VECTOR_ELEMENTS: dict[str, pa.DataType] = {"float": pa.float32(), "double": pa.float64(), "int8": pa.int8()}
-"""The element types of a VECTOR, by Hudi's names in lower case."""
-
-VARIANT_FIELD = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
-"""The metadata of an Arrow field of type VARIANT."""
-
 
 def arrow_type(avro: AvroType) -> pa.DataType:
     """The Arrow type of a column of this Avro type.
@@ -246,12 +244,6 @@ def _logical_type(logical: AvroLogical) -> pa.DataType:
     return pa.decimal128(logical.precision, logical.scale)
 
 
-# Items such as null take no bytes, so the number of bytes does not limit how many there are.
-MAX_EMPTY_ITEMS = 2**16
-
-_WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-
-
 def wire_width(avro: AvroType) -> int | None:
     """The number of bytes that every value of the type takes, None if it varies."""
     match avro:
@@ -261,8 +253,8 @@ def wire_width(avro: AvroType) -> int | None:
             return avro.size_bytes
         case AvroRecord():
             widths = [wire_width(field.type) for field in avro.fields]
-            known = [width for width in widths if width is not None]
-            return sum(known) if len(known) == len(widths) else None
+            fixed_widths = [width for width in widths if width is not None]
+            return sum(fixed_widths) if len(fixed_widths) == len(widths) else None
         case AvroEnum() | AvroArray() | AvroMap() | AvroUnion():
             return None
 

@@ -4,12 +4,11 @@ As in Spark's CAST, a value that does not fit its new type becomes null: a decim
 point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow tells
 apart (string and large string, dictionaries, narrow integers) are cast without loss.
 
+``rebuild_struct`` and its siblings replace the children of nested arrays. Validity bitmaps and offsets are reused;
+those of a slice are copied, so that values outside of it are not converted.
+
 Source: ``SchemaChangeUtils.isTypeUpdateAllow``, Avro's schema resolution, ``HoodieParquetFileFormatHelper``,
 ``HoodieAvroUtils.rewritePrimaryType``.
-
-Replaces the children of struct, list and map arrays; and makes vectors from bytes.
-
-Validity bitmaps and offsets are reused, but those of a slice are copied: values outside of it are not converted.
 """
 
 import re
@@ -54,6 +53,8 @@ _UNITS_IN_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _JAVA_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,10})?")
 _SPARK_DATE = re.compile(r"([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _SPARK_BLANKS = "".join(map(chr, range(33)))
+# The conversion of a child array; None if it needs none.
+ChildStep = Callable[[Array], Array] | None
 
 
 def plan_cast(source: ArrowType, target: ArrowType, *, float_to_double_by_text: bool) -> Cast | None:
@@ -96,7 +97,7 @@ def times_as_numbers(target: ArrowType, array: Array) -> Array:
 
 
 def as_milliseconds(target: ArrowType, array: Array) -> Array:
-    """Timestamps of which the numbers are milliseconds, whatever unit their type has; none is copied."""
+    """The same numbers taken for milliseconds, whatever unit their type has; nothing is copied."""
     milliseconds: Array = array.view(target)
     return milliseconds
 
@@ -262,10 +263,6 @@ _BY_TEXT: dict[tuple[str, str], _Convert] = {
     ("float", "double"): partial(_on_distinct, _float_to_double_by_text),
     ("float", "decimal"): partial(_on_distinct, _float_to_decimal_by_text),
 }
-
-
-# The conversion of a child array; None if it needs none.
-ChildStep = Callable[[Array], Array] | None
 
 
 def rebuild_struct(

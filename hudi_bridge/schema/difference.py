@@ -17,6 +17,27 @@ from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSch
 
 FIRST = "first"
 """The place of a field that comes before all its siblings."""
+_NAMES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.time64("us"): "time",
+    pa.time32("ms"): "time_millis",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("ms", "UTC"): "timestamp_millis",
+    pa.timestamp("ms"): "local_timestamp_millis",
+    pa.timestamp("us"): "local_timestamp_micros",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+}
+_MAX_PRECISION = 38
 
 
 class SchemaChangeKind(StrEnum):
@@ -133,9 +154,9 @@ class _Walk:
 
     def records(self, before: RecordType, after: RecordType, old_path: str, new_path: str) -> Iterator[SchemaChange]:
         old = {self._identity(field): field for field in before.fields}
-        kept = {self._identity(field) for field in after.fields}
+        identities = {self._identity(field) for field in after.fields}
         for identity, field in old.items():
-            if identity not in kept:
+            if identity not in identities:
                 path = child_path(old_path, field.name)
                 yield SchemaChange(
                     kind=SchemaChangeKind.DROPPED, column=path, id=self._id(field), before=type_name(field.type)
@@ -143,7 +164,7 @@ class _Walk:
         moved = self._moved(before.fields, after.fields)
         for position, field in enumerate(after.fields):
             identity = self._identity(field)
-            place = f"after {after.fields[position - 1].name}" if position else FIRST
+            position_text = f"after {after.fields[position - 1].name}" if position else FIRST
             path = child_path(new_path, field.name)
             if identity not in old:
                 yield SchemaChange(
@@ -151,12 +172,14 @@ class _Walk:
                     column=path,
                     id=self._id(field),
                     after=type_name(field.type),
-                    place=None if all(self._identity(other) not in old for other in after.fields[position:]) else place,
+                    place=None
+                    if all(self._identity(other) not in old for other in after.fields[position:])
+                    else position_text,
                 )
                 continue
             yield from self._field(old[identity], field, child_path(old_path, old[identity].name), path)
             if identity in moved:
-                yield SchemaChange(kind=SchemaChangeKind.MOVED, column=path, id=self._id(field), place=place)
+                yield SchemaChange(kind=SchemaChangeKind.MOVED, column=path, id=self._id(field), place=position_text)
 
     def _field(self, before: Field, after: Field, old_path: str, new_path: str) -> Iterator[SchemaChange]:
         id_ = self._id(after)
@@ -234,27 +257,3 @@ def _longest_increasing(positions: Sequence[int]) -> set[int]:
         longest.add(step)
         step = previous[step]
     return longest
-
-
-_NAMES = {
-    pa.bool_(): "boolean",
-    pa.int8(): "int",
-    pa.int16(): "int",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.date32(): "date",
-    pa.time64("us"): "time",
-    pa.time32("ms"): "time_millis",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.timestamp("ms", "UTC"): "timestamp_millis",
-    pa.timestamp("ms"): "local_timestamp_millis",
-    pa.timestamp("us"): "local_timestamp_micros",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-}
-
-_MAX_PRECISION = 38

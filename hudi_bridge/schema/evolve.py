@@ -51,8 +51,8 @@ _Step = Callable[[Array], Array] | None
 _Ids = tuple[FieldType, FieldType] | None
 
 
-# Of many files, few have other columns than the one before.
-_KNOWN_COLUMNS = BoundedCache(256)
+# Most files of a table have the same columns, so that one plan serves many of them.
+_PLANS = BoundedCache(256)
 
 
 class FloatsByText(StrEnum):
@@ -77,7 +77,7 @@ _LABELLED_BY_HUDI = (StoredAs.PARQUET, StoredAs.AVRO)
 
 @dataclass(frozen=True, slots=True)
 class _Nulls:
-    """The conversion of values of which a file has no field: to nulls."""
+    """The conversion for a field that the file lacks: to nulls."""
 
     target: ArrowType
 
@@ -180,8 +180,8 @@ def plan_evolution(
     """
     has_ids = file_ids is not None and query_ids is not None
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
-    known = (*schemas, stored_as, floats_by_text, reads_times_as_text, query_ids is None, defaults)
-    columns: tuple[_Column, ...] | None = None if has_ids else _KNOWN_COLUMNS.get(known)
+    key = (*schemas, stored_as, floats_by_text, reads_times_as_text, query_ids is None, defaults)
+    columns: tuple[_Column, ...] | None = None if has_ids else _PLANS.get(key)
     if columns is None:
         plan = column_planner(
             list(file_schema),
@@ -195,7 +195,7 @@ def plan_evolution(
         )
         columns = tuple(map(plan, query_schema))
         if not has_ids:
-            _KNOWN_COLUMNS.put(known, columns, 1)
+            _PLANS.put(key, columns, 1)
     file_columns = tuple(dict.fromkeys(column.source for column in columns if column.source is not None))
     return Evolution(
         file_columns=file_columns,
@@ -305,8 +305,8 @@ class _Planner:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
             raise self._error(column, source, target)
         if _is_shredded(source, target):
-            found = f"column {column} of {self.path}, shredded into typed_value"
-            raise UnsupportedTableError("VARIANT", found, "metadata and value alone")
+            actual = f"column {column} of {self.path}, shredded into typed_value"
+            raise UnsupportedTableError("VARIANT", actual, "metadata and value alone")
         file_fields = [source.field(i) for i in range(source.num_fields)]
         query_fields = [target.field(i) for i in range(target.num_fields)]
         level = _Level(file_fields, ids)
@@ -382,7 +382,7 @@ class _Planner:
 
 
 class _Level:
-    """The columns of a file, or the fields of one of its structs, among which those of the query are looked up."""
+    """The columns of a file, or the fields of one of its structs, in which the query's fields are looked up."""
 
     def __init__(self, file_fields: "Sequence[pa.Field[ArrowType]]", ids: _Ids) -> None:
         file_type, query_type = (None, None) if ids is None else ids
@@ -420,7 +420,7 @@ class _Names:
 
 
 def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, tuple[str, ...]]:
-    """A key by which the columns of a schema are told from others, by the names within lists too."""
+    """A cache key of a schema's columns; unlike Arrow's equality, it has the names within lists."""
     # Arrow takes lists for equal whose elements have other names.
     names = tuple(str(kind) for kind in schema.types if pa.types.is_nested(kind))
     return schema.remove_metadata(), names

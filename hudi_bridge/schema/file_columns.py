@@ -1,6 +1,6 @@
 """Explains how the columns of a file become those of a query, and which are not read, and why.
 
-The answers come from ``column_planner``, asked for one level of nesting at a time.
+The answers come from ``evolve.column_planner``, asked for one level of nesting at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +23,11 @@ from hudi_bridge.schema.evolve import (
 )
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
-_KNOWN_BY_NAME = BoundedCache(64)
+_MAPPINGS_BY_NAME = BoundedCache(64)
+# The records with ids of the file and of the query; None if fields are matched by name.
+_Ids: TypeAlias = tuple[RecordType, RecordType] | None
+_Fields: TypeAlias = "Sequence[pa.Field[ArrowType]]"
+_NO_IDS = InternalSchema(version_id=0, max_column_id=0, fields=())
 
 
 class Outcome(StrEnum):
@@ -109,19 +113,11 @@ def map_columns(
     # Most files of a table have the same columns.
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
     key = (*schemas, tuple(path_columns), stored_as, has_ids, tuple(defaults))
-    known: tuple[ColumnMapping, ...] | None = _KNOWN_BY_NAME.get(key)
-    if known is None:
-        known = tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
-        _KNOWN_BY_NAME.put(key, known, 1)
-    return known
-
-
-# The records with ids of the file and of the query; None if fields are matched by name.
-_Ids: TypeAlias = tuple[RecordType, RecordType] | None
-
-_Fields: TypeAlias = "Sequence[pa.Field[ArrowType]]"
-
-_NO_IDS = InternalSchema(version_id=0, max_column_id=0, fields=())
+    cached: tuple[ColumnMapping, ...] | None = _MAPPINGS_BY_NAME.get(key)
+    if cached is None:
+        cached = tuple(_iter_mappings(list(file_schema), list(query_schema), top, path_columns))
+        _MAPPINGS_BY_NAME.put(key, cached, 1)
+    return cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +153,9 @@ def _iter_mappings(
         floats_by_text=FloatsByText.EVERYWHERE,
         reads_times_as_text=not scope.path,
     )
-    known = _KnownFields(file_fields, scope.ids)
+    fields = _KnownFields(file_fields, scope.ids)
     for field in query_fields:
-        in_file, in_query = known.by_id(field.name)
+        in_file, in_query = fields.by_id(field.name)
         column, id_ = child_path(scope.path, field.name), in_query.id if in_query else None
         if field.name in in_path:
             yield _not_in_file(column, id_, field, Outcome.FROM_PATH)
@@ -171,7 +167,7 @@ def _iter_mappings(
             yield _refused(scope, id_, in_file, error)
             continue
         if planned.source is None:
-            missing = known.why_null(field.name)
+            missing = fields.why_null(field.name)
             yield _not_in_file(column, id_, field, Outcome.DEFAULT if column in scope.defaults else missing)
             continue
         read.add(planned.source)
@@ -182,7 +178,7 @@ def _iter_mappings(
         outcome = Outcome.NO_FIELD if planned.has_no_field else _outcome(source, field.type, inner, scope.stored_as)
         yield _read(source, field.type, id_, inside, outcome)
         yield from inner
-    yield from (_not_read(scope, field, known.in_file(field.name)) for field in file_fields if field.name not in read)
+    yield from (_not_read(scope, field, fields.in_file(field.name)) for field in file_fields if field.name not in read)
 
 
 class _KnownFields:

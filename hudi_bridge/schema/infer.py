@@ -1,15 +1,11 @@
 """Proposes a schema history with column ids for a table that has none.
 
 The proposed ids give the same rows as reading by name. A name keeps its id, even if it is dropped and added again, as
-long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity.
+long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity. The first ids
+are the positions of a writer's columns, which are optional where its Avro schema says so. The proposal is written as
+Hudi's JSON, which ``schema.internal`` reads.
 
-Source: ``AvroInternalSchemaConverter`` (first ids), ``TableChanges`` (later ids).
-
-The schema of a writer as an InternalSchema, with column ids by position (``AvroInternalSchemaConverter``).
-
-Fields are optional where the writer's Avro schema says so.
-
-Writes InternalSchemas as Hudi's JSON (``SerDeHelper``), which ``hudi_bridge.schema.internal`` reads.
+Source: ``AvroInternalSchemaConverter`` (first ids), ``TableChanges`` (later ids), ``SerDeHelper`` (JSON).
 """
 
 import json
@@ -33,6 +29,13 @@ from hudi_bridge.schema.internal import (
     RecordType,
     internal_from_arrow,
 )
+
+_MAX_DISTANCE = 1
+"""How many common columns may lie between a dropped and an added one for a rename to be likely."""
+_MAX_SIDESTEP = 8
+"""How far apart a dropped and an added column may be among those that go and come at one place."""
+_ROOT = -1
+"""In place of the id of the parent of top-level columns."""
 
 
 def schema_history_json(versions: Sequence[InternalSchema]) -> str:
@@ -86,12 +89,6 @@ def _primitive(type_: pa.DataType) -> str:
     if name is None:
         raise UnsupportedTableError("type in a schema with column ids", str(type_), "types of Hudi's InternalSchema")
     return name
-
-
-_MAX_DISTANCE = 1
-"""How many kept columns may lie between a dropped and an added one for a rename to be likely."""
-_MAX_SIDESTEP = 8
-"""How far apart a dropped and an added column may be among those that go and come at one place."""
 
 
 class SchemaAmbiguityKind(StrEnum):
@@ -167,10 +164,6 @@ def infer_schema_history(schemas: Iterable[tuple[str, InternalSchema]]) -> Schem
         instants.append(instant)
         versions.append(InternalSchema(version_id=version_id, max_column_id=ids.max_id, fields=fields))
     return SchemaProposal(instants=tuple(instants), versions=tuple(versions), ambiguities=tuple(ids.ambiguities))
-
-
-_ROOT = -1
-"""In place of the id of the parent of top-level columns."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -256,15 +249,15 @@ def _possible_renames(
     instant: str, before: Sequence[Field], after: Sequence[Field], path: str, named: Mapping[str, Field]
 ) -> Iterable[SchemaAmbiguity]:
     """The pairs of a dropped field and a new one that may be the same under another name."""
-    kept = {old.name for old in before} & {new.name for new in after}
-    dropped, others = (_by_place(fields, kept) for fields in (before, after))
+    common = {old.name for old in before} & {new.name for new in after}
+    dropped, others = (_by_place(fields, common) for fields in (before, after))
     added = {
-        place: [new for new in fields if new.name not in named or named[new.name].id != new.id]
-        for place, fields in others.items()
+        index: [new for new in fields if new.name not in named or named[new.name].id != new.id]
+        for index, fields in others.items()
     }
-    for place, fields in dropped.items():
+    for index, fields in dropped.items():
         for position, old in enumerate(fields):
-            for new in _near(place, position, len(fields), added):
+            for new in _near(index, position, len(fields), added):
                 if _may_be_same(old.type, new.type):
                     paths = child_path(path, old.name), child_path(path, new.name)
                     yield SchemaAmbiguity(
@@ -272,17 +265,17 @@ def _possible_renames(
                     )
 
 
-def _near(place: int, position: int, count: int, added: Mapping[int, Sequence[Field]]) -> Iterable[Field]:
+def _near(index: int, position: int, count: int, added: Mapping[int, Sequence[Field]]) -> Iterable[Field]:
     """The added fields near one of the ``count`` fields that were dropped at a place, by its position among them.
 
     Positions are counted from the first and from the last one, since others may have gone or come at either end. Few
     fields come from each place, so that all columns may have other names without every pair of them being likely.
     """
-    for other in range(place - _MAX_DISTANCE, place + _MAX_DISTANCE + 1):
+    for other in range(index - _MAX_DISTANCE, index + _MAX_DISTANCE + 1):
         fields = added.get(other, ())
-        if other < place:
+        if other < index:
             yield from fields[-_MAX_SIDESTEP:]
-        elif other > place:
+        elif other > index:
             yield from fields[:_MAX_SIDESTEP]
         else:
             positions = {
@@ -314,16 +307,16 @@ def _may_be_same(old: FieldType, new: FieldType) -> bool:
     return is_readable_as(old, new)
 
 
-def _by_place(fields: Sequence[Field], kept: set[str]) -> Mapping[int, Sequence[Field]]:
-    """The fields that are not kept, by the number of kept fields before them."""
-    found: dict[int, list[Field]] = {}
+def _by_place(fields: Sequence[Field], common: set[str]) -> Mapping[int, Sequence[Field]]:
+    """The fields that are not in ``common``, by the number of common fields before them."""
+    by_position: dict[int, list[Field]] = {}
     kept_before = 0
-    for one in fields:
-        if one.name in kept:
+    for column in fields:
+        if column.name in common:
             kept_before += 1
         else:
-            found.setdefault(kept_before, []).append(one)
-    return found
+            by_position.setdefault(kept_before, []).append(column)
+    return by_position
 
 
 def writer_schema_from_avro(record: AvroRecord, leading: Sequence[str], trailing: Sequence[str]) -> InternalSchema:

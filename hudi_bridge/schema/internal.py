@@ -20,6 +20,30 @@ SCHEMA_FOLDER = ".hoodie/.schema"
 """The folder of the schema history, relative to the table."""
 
 ArrowType: TypeAlias = Any
+_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "time_millis": pa.time32("ms"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_millis": pa.timestamp("ms", "UTC"),
+    "local_timestamp_millis": pa.timestamp("ms"),
+    "local_timestamp_micros": pa.timestamp("us"),
+    "string": pa.string(),
+    "uuid": pa.string(),
+    "binary": pa.binary(),
+}
+_VECTOR = re.compile(r"vector\[([0-9]{1,9}),\s*(float|double|int8),\s*fixed_bytes\]")
+_FIXED = re.compile(r"fixed\[[0-9]+\]")
+_DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
+_MAX_PRECISION = 38
+# Deeper nesting could overflow the stack of recursive functions.
+_MAX_DEPTH = 64
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,32 +98,6 @@ class InternalSchema:
     version_id: int
     max_column_id: int
     fields: tuple[Field, ...]
-
-
-_PRIMITIVES: Mapping[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "time_millis": pa.time32("ms"),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_millis": pa.timestamp("ms", "UTC"),
-    "local_timestamp_millis": pa.timestamp("ms"),
-    "local_timestamp_micros": pa.timestamp("us"),
-    "string": pa.string(),
-    "uuid": pa.string(),
-    "binary": pa.binary(),
-}
-_VECTOR = re.compile(r"vector\[([0-9]{1,9}),\s*(float|double|int8),\s*fixed_bytes\]")
-_FIXED = re.compile(r"fixed\[[0-9]+\]")
-_DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
-_MAX_PRECISION = 38
-
-# Deeper nesting could overflow the stack of recursive functions.
-_MAX_DEPTH = 64
 
 
 def parse_internal_schema(text: str | bytes, path: str) -> InternalSchema:
@@ -193,9 +191,6 @@ def _load(text: str | bytes, path: str) -> object:
         raise CorruptTimelineError(path, None, f"text that is not JSON: {error}", "a schema in JSON") from error
 
 
-_Value = TypeVar("_Value")
-
-
 @dataclass(frozen=True, slots=True)
 class _Parser:
     """Turns JSON values into schemas; ``path`` is for errors."""
@@ -282,8 +277,8 @@ class _Parser:
                 return pa.decimal128(precision, scale)
         raise self._error(f"type {_shown(text)}", "a type of Hudi's InternalSchema")
 
-    def _error(self, found: str, expected: str) -> CorruptTimelineError:
-        return CorruptTimelineError(self.path, None, found, expected)
+    def _error(self, actual: str, expected: str) -> CorruptTimelineError:
+        return CorruptTimelineError(self.path, None, actual, expected)
 
 
 def _shown(value: object) -> str:

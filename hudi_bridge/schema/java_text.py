@@ -28,8 +28,22 @@ _EXACT_FIVES = 27
 # shortest text too: no word of the division overflows, and no shortest text lies exactly between two values.
 _SHORTEST_FROM = {pa.float64(): 0.1, pa.float32(): 1.0}
 _SHORTEST_TO = 1e7
+_CELLS_AT_ONCE = 1 << 22
+"""Keys are hashed in parts, each a matrix of about this many characters, so that one long key costs no gigabytes."""
 
 _TIMES = ("ms", "us")
+
+INT32 = 0xFFFFFFFF
+"""Java's ints wrap around: all results of ``string_hash`` and of sums made from them are taken in these bits."""
+
+
+def string_hash(text: str) -> int:
+    """The result of ``String.hashCode``, over UTF-16 code units, as an unsigned number."""
+    hashed = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        hashed = 31 * hashed + (high << 8 | low) & INT32
+    return hashed
 
 
 def double_text(value: float) -> str:
@@ -89,7 +103,7 @@ def _is_float(kind: pa.DataType) -> bool:
 
 
 def _is_shortest(array: "pa.Array[Any]") -> npt.NDArray[np.bool_]:
-    """Which values certainly have the shortest text: those of moderate size that are not powers of two."""
+    """Which values certainly have the shortest text: values of moderate size that are not powers of two."""
     values = array.to_numpy(zero_copy_only=False)
     magnitude = np.abs(values)
     moderate = (magnitude >= _SHORTEST_FROM[array.type]) & (magnitude < _SHORTEST_TO)
@@ -139,7 +153,7 @@ def _digits(fraction: int, exponent: int, fraction_bits: int) -> tuple[str, int]
 
 
 def _whole_number_digits(fraction: int, binary_exponent: int, significant_bits: int) -> tuple[str, int]:
-    """The digits of an integer below 2^63, without those that its significant bits do not determine."""
+    """The digits of an integer below 2^63 that its significant bits determine."""
     shift = binary_exponent - _DOUBLE_FRACTION_BITS
     number = fraction << shift if shift >= 0 else fraction >> -shift
     dropped = 0
@@ -231,3 +245,25 @@ def _wrapped(value: int, word_bits: int | None) -> int:
         return value
     half = 1 << (word_bits - 1)
     return (value + half) % (2 * half) - half
+
+
+def string_hashes(keys: pa.StringArray) -> npt.NDArray[np.int32]:
+    """``string_hash`` of many keys at once, as signed numbers."""
+    if not len(keys):
+        return np.zeros(0, np.int32)
+    longest = pc.max(pc.binary_length(keys)).as_py()
+    rows = max(1, _CELLS_AT_ONCE // max(1, longest))
+    parts = [_hashes_of_part(keys.slice(start, rows)) for start in range(0, len(keys), rows)]
+    return np.concatenate(parts)
+
+
+def _hashes_of_part(keys: pa.StringArray) -> npt.NDArray[np.int32]:
+    units = [(key or "").encode("utf-16-le", "surrogatepass") for key in keys.to_pylist()]
+    lengths = np.fromiter(map(len, units), np.int64, len(units)) // 2
+    width = int(lengths.max(initial=0))
+    matrix = np.frombuffer(b"".join(unit.ljust(2 * width, b"\0") for unit in units), "<u2").reshape(len(units), width)
+    hashes = np.zeros(len(units), np.uint32)
+    for position in range(width):
+        grown = hashes * np.uint32(31) + matrix[:, position]
+        hashes = np.where(position < lengths, grown, hashes)
+    return hashes.astype(np.int32)

@@ -1,15 +1,11 @@
 """Dates and times of the hybrid calendar, which is the Julian one up to 1582, as those of the proleptic Gregorian one.
 
 Spark up to 2.4 writes them, and later releases that are told to. A date or a local time keeps its year, month and day,
-so that it becomes another number. A date that only the Julian calendar has, as 1500-02-29, becomes the next day.
+so that it becomes another number. A date that only the Julian calendar has, as 1500-02-29, becomes the next day. Java's
+old classes for dates have one offset for a time zone before 1900, its new ones the local times of the place: Spark's
+table of the differences is part of this module.
 
-Source: ``RebaseDateTime`` of Spark.
-
-How time zones before 1900 differ between the old and the new classes of Java for dates.
-
-To the old ones, a zone has one offset before 1900. The new ones know the local times of the place.
-
-Source: ``julian-gregorian-rebase-micros.json`` of Spark.
+Source: ``RebaseDateTime`` and ``julian-gregorian-rebase-micros.json`` of Spark.
 """
 
 import re
@@ -19,31 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-
-class JulianZone(NamedTuple):
-    """A time zone before 1900; all numbers are seconds.
-
-    ``offset`` is that of the old classes. A local time of theirs is ``shifts[0]`` later in UTC to the new ones, up to
-    ``switches[0]`` since 1970, and so on; there is a switch after each shift, and no shift after the last.
-    """
-
-    offset: int
-    shifts: tuple[int, ...] = ()
-    switches: tuple[int, ...] = ()
-
-
-@cache
-def julian_zones() -> dict[str, JulianZone]:
-    """The zones by name."""
-    found = {}
-    for line in _ZONES.splitlines():
-        numbers, _, names = line.partition(": ")
-        offset, *rest = map(int, numbers.split())
-        zone = JulianZone(offset, tuple(rest[::2]), tuple(rest[1::2]))
-        found.update(dict.fromkeys(names.split(), zone))
-    return found
-
 
 # The offset, then each shift and its switch.
 _ZONES = """\
@@ -399,11 +370,8 @@ _ZONES = """\
 -36000 -104 -2208988800: Pacific/Tahiti
 46800 2448 -2208988800: Pacific/Tongatapu
 """
-
-
 Array = Any
 Integers = npt.NDArray[np.int64]
-
 FIRST_GREGORIAN_DAY = -141_427
 """1582-10-15, in days since 1970; the day before is 1582-10-04."""
 _DAY = 86_400
@@ -423,14 +391,38 @@ _OFFSET_OF_GMT = re.compile(r"GMT([+-])(\d\d?)(?::?(\d\d))?")
 _OTHER_OFFSET = re.compile(r"(UTC?)?[+-][0-9:]+|Z")
 
 
+class JulianZone(NamedTuple):
+    """A time zone before 1900; all numbers are seconds.
+
+    ``offset`` is that of the old classes. A local time of theirs is ``shifts[0]`` later in UTC to the new ones, up to
+    ``switches[0]`` since 1970, and so on; there is a switch after each shift, and no shift after the last.
+    """
+
+    offset: int
+    shifts: tuple[int, ...] = ()
+    switches: tuple[int, ...] = ()
+
+
+@cache
+def julian_zones() -> dict[str, JulianZone]:
+    """The zones by name."""
+    zones = {}
+    for line in _ZONES.splitlines():
+        numbers, _, names = line.partition(": ")
+        offset, *rest = map(int, numbers.split())
+        zone = JulianZone(offset, tuple(rest[::2]), tuple(rest[1::2]))
+        zones.update(dict.fromkeys(names.split(), zone))
+    return zones
+
+
 @cache
 def julian_zone(name: str) -> JulianZone | None:
     """The time zone of a name as Spark understands it; None if it is not known."""
-    known = julian_zones().get(name)
-    if known is not None:
-        return known
-    if (found := _OFFSET_OF_GMT.fullmatch(name)) is not None:
-        sign, hours, minutes = found.groups(default="0")
+    zone = julian_zones().get(name)
+    if zone is not None:
+        return zone
+    if (match := _OFFSET_OF_GMT.fullmatch(name)) is not None:
+        sign, hours, minutes = match.groups(default="0")
         return JulianZone(int(f"{sign}1") * (int(hours) * 3600 + int(minutes) * 60))
     return JulianZone(0) if _OTHER_OFFSET.fullmatch(name) else None
 
@@ -465,9 +457,11 @@ def gregorian(values: Array, zone: JulianZone | None) -> Array:
     early = np.flatnonzero(numbers < first_unchanged(values.type, zone))
     if not len(early):
         return values
-    found = numbers[early]
+    shifted = numbers[early]
     numbers[early] = (
-        _gregorian_days(found) if is_date else _gregorian_times(found, zone or JulianZone(0), _UNITS[values.type.unit])
+        _gregorian_days(shifted)
+        if is_date
+        else _gregorian_times(shifted, zone or JulianZone(0), _UNITS[values.type.unit])
     )
     mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
     return pa.array(numbers.astype(np.int32) if is_date else numbers, whole, mask=mask).view(values.type)
@@ -507,5 +501,5 @@ def widened(low: int, high: int, kind: Any) -> tuple[int, int]:  # noqa: ANN401 
 
 
 def _gregorian_time(time: int, units: int) -> int:
-    found: int = _gregorian_times(np.array([max(time, _LEAST_TIME)]), JulianZone(0), units)[0].item()
-    return found
+    shifted: int = _gregorian_times(np.array([max(time, _LEAST_TIME)]), JulianZone(0), units)[0].item()
+    return shifted

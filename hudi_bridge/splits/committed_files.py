@@ -23,12 +23,11 @@ from hudi_bridge.splits.file_system_view import (
 )
 from hudi_bridge.splits.notes import warn_of_short_log, warn_of_unread_commit
 from hudi_bridge.storage.storage import FileInfo
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.commit_metadata import WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.timeline import TableState
 
-_READING_THREADS = 16
 _MOST_COMMITS = 200
 """Of a timeline that is not archived, the newest commits are read: Hudi keeps 30 or so."""
 
@@ -72,8 +71,8 @@ class CommittedFiles:
         ][-_MOST_COMMITS:]
         files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
         is_local = state.storage.is_local
-        writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, _READING_THREADS)
-        for commit, stats in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion(pair[0])):
+        writes = map(self._written, commits) if is_local else map_in_threads(self._written, commits, REQUESTS_AT_ONCE)
+        for commit, stats in sorted(zip(commits, writes, strict=True), key=lambda pair: _completion_time(pair[0])):
             time = commit.requested_time
             by_folder = _named_files(stats, time)
             for name, named in by_folder.items():
@@ -138,8 +137,8 @@ class CommittedFiles:
         for group in build_file_groups(folder, expected.values(), view):
             if file_ids is not None and group.file_id not in file_ids:
                 continue
-            piece = latest(group, view)
-            for path in () if piece is None else _paths(piece, of_base_files=of_base_files):
+            file_slice = latest(group, view)
+            for path in () if file_slice is None else paths_in(file_slice, of_base_files=of_base_files):
                 if path in lacking:
                     reads_cut_logs = not self._is_strict
                     refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
@@ -161,7 +160,7 @@ def _named_files(stats: Iterable[WriteStat], time: str) -> dict[str, dict[str, N
         # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
         if not path or is_external(path):
             continue
-        path = _plain(path)
+        path = _normalized(path)
         folder = files[path.rpartition("/")[0]]
         size = stat.file_size_bytes
         if path in folder:
@@ -170,7 +169,7 @@ def _named_files(stats: Iterable[WriteStat], time: str) -> dict[str, dict[str, N
     return files
 
 
-def _completion(commit: Instant) -> str:
+def _completion_time(commit: Instant) -> str:
     return commit.completion_time or commit.requested_time
 
 
@@ -224,13 +223,14 @@ def is_log(path: str) -> bool:
     return path.rpartition("/")[2].startswith(".")
 
 
-def _paths(piece: FileSlice, *, of_base_files: bool) -> Iterator[str]:
-    if piece.base_file is not None:
-        yield piece.base_file.path
-    for log in () if of_base_files else piece.log_files:
+def paths_in(file_slice: FileSlice, *, of_base_files: bool = False) -> Iterator[str]:
+    """The paths of a slice's files; ``of_base_files`` for a query that reads no logs."""
+    if file_slice.base_file is not None:
+        yield file_slice.base_file.path
+    for log in () if of_base_files else file_slice.log_files:
         yield log.path
 
 
-def _plain(path: str) -> str:
+def _normalized(path: str) -> str:
     """A path as listings have it: writers join the partitions of some names with two slashes."""
     return "/".join(filter(None, path.split("/"))) if "//" in path or path.startswith("/") else path

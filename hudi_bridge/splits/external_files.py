@@ -1,9 +1,7 @@
-"""The external files of a table, as its commits name them.
+"""The external files of a table, as its commits name them: Parquet files of another writer than Hudi.
 
-No listing tells that a Parquet file of another writer belongs to the table: the metadata table does, or the commit that
-registered it. Hudi knows of the metadata table alone, and finds no rows without one.
-
-Writers register such files by replace commits.
+No listing tells that such a file belongs to the table. The metadata table does, or the replace commit that registered
+it. Hudi asks the metadata table alone, and finds no rows in a table without one.
 
 Source: ``HudiConversionTarget`` of Apache XTable, ``RegisterOnlyBootstrapStatBuilder`` of Hudi.
 """
@@ -26,7 +24,7 @@ _NOTHING = commit_metadata_of_record({}, "")
 """What Hudi archives of a replace commit in layout 1, unless it is of an operation that it knows."""
 
 
-def holds_others(listing: Iterable[FileInfo]) -> bool:
+def may_hold_external(listing: Iterable[FileInfo]) -> bool:
     """Whether a folder has files that are not Hudi's, or folders in a partition: external files may be among them."""
     entries = list(listing)
     in_partition = is_partition(entries)
@@ -45,7 +43,7 @@ def holds_others(listing: Iterable[FileInfo]) -> bool:
 def registered_files(state: TableState) -> Mapping[str, Sequence[FileInfo]]:
     """The external files that replace commits have registered, archived ones too, by partition.
 
-    They have the names that commits give them. Those that an archived commit has replaced are left out.
+    They have the names that commits give them. Files that an archived commit has replaced are left out.
 
     Raises:
         UnsupportedTableError: an archived commit may have registered some, and does not tell.
@@ -55,14 +53,14 @@ def registered_files(state: TableState) -> Mapping[str, Sequence[FileInfo]]:
     newer = read_all_commit_metadata(state, active)
     registers = any(is_external(stat.path) for metadata in newer for stat in metadata.write_stats)
     if not registers and state.config.populates_meta_fields:
-        # Without one of them, the other files in the folders are no one's.
+        # Nothing registered the other files in the folders.
         return {}
     files: dict[tuple[str, str], FileInfo] = {}
-    older = _archived(state, {commit.requested_time for commit in active})
+    older = _archived_commits(state, {commit.requested_time for commit in active})
     for time, metadata in older.items():
         if metadata == _NOTHING:
-            found = f"the archived commit {time}, which does not tell what it registered, and no metadata table"
-            raise UnsupportedTableError("external files", found, "those that the metadata table or commits name")
+            actual = f"the archived commit {time}, which does not tell what it registered, and no metadata table"
+            raise UnsupportedTableError("external files", actual, "those that the metadata table or commits name")
         for partition, file_ids in metadata.replaced_file_ids:
             for file_id in file_ids:
                 files.pop((partition, file_id), None)
@@ -84,13 +82,13 @@ def _register(files: dict[tuple[str, str], FileInfo], metadata: CommitMetadata) 
 
 
 def with_registered(listing: Iterable[FileInfo], registered: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
-    """The files of a partition: those of its listing, of which external ones have the names of commits."""
+    """The files of a partition, by its listing; external files have the names that commits give them."""
     stored = {stored_path(info.path) for info in registered}
     return (*(info for info in listing if not info.is_dir and info.path not in stored), *registered)
 
 
-def _archived(state: TableState, active: AbstractSet[str]) -> Mapping[str, CommitMetadata]:
+def _archived_commits(state: TableState, active: AbstractSet[str]) -> Mapping[str, CommitMetadata]:
     """The metadata of archived replace commits by requested time, oldest first."""
-    instants = (one for one in load_archived_instants(state) if one.action is Action.REPLACE_COMMIT)
-    found = read_archived_commits(state, {one.requested_time for one in instants}.difference(active))
-    return {time: found[time] for time in sorted(found)}
+    instants = (instant for instant in load_archived_instants(state) if instant.action is Action.REPLACE_COMMIT)
+    commits = read_archived_commits(state, {instant.requested_time for instant in instants}.difference(active))
+    return {time: commits[time] for time in sorted(commits)}

@@ -1,16 +1,14 @@
-"""Base files, log files, file slices and file groups.
+"""Base files, log files, file slices and file groups, and the names of files.
 
-Names of base files and log files.
+    base file        ``{fileId}_{writeToken}_{instant}.{extension}``
+    log file         ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``
+    native log file  ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``, from table version 10 on
+    external file    ``{name}_{instant}_hudiext`` or ``{name}_{instant}_fg%3D{folders}_hudiext``
 
-Base file: ``{fileId}_{writeToken}_{instant}.{extension}``.
-Log file: ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``. Its instant is the base instant of the slice up to
-table version 7, the requested instant of its delta commit from version 8 on.
-
-Native log file, from table version 10 on: ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``.
-
-External file, which another writer than Hudi made and a commit registered: commits and the metadata table call it
-``{name}_{instant}_hudiext``, or ``{name}_{instant}_fg%3D{folders}_hudiext`` in folders of the partition. In storage it
-is ``{name}``, in the same folder. Its file id is its path in the partition.
+The instant of a log file is the base instant of its slice up to table version 7, and the requested instant of its delta
+commit from version 8 on. An external file was made by another writer and registered by a commit. Only commits and the
+metadata table use the name above (the second one for files in folders of the partition). In storage it is ``{name}``,
+and its file id is its path in the partition.
 
 Source: ``FSUtils``, ``HoodieLogFile`` and ``ExternalFilePathUtil``.
 """

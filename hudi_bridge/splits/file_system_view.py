@@ -4,11 +4,10 @@ A base file opens a slice at its instant, a pending compaction an empty one at i
 file joins the slice of the base instant in its name. From version 8 on, the completion time of its delta commit
 decides: a log completed after a compaction was planned is not part of that compaction.
 
+Most groups of a large table have nothing but base files. ``newest_plain_slices`` picks their newest files for many
+partitions at once, in Arrow, without an object for each file.
+
 Source: ``HoodieFileGroup`` and ``AbstractTableFileSystemView``.
-
-The newest slices of file groups that have nothing but base files, found for the files of many partitions at once.
-
-In a large table, that is what most groups are. Nothing is made for files that a query does not read.
 """
 
 from bisect import bisect_right
@@ -47,9 +46,15 @@ from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
 from hudi_bridge.timeline.timeline import TableState
 
-# Of a million files, each asks for the instant in its name.
-_KNOWN_INSTANTS = 4096
+# Each of a million files asks about the instant in its name, and a table has some thousands of instants at most.
+_CACHED_INSTANTS = 4096
 _FORMATS = {"parquet": "Parquet", "orc": "ORC", "hfile": "HFile", "lance": "Lance"}
+PARTITION, NAME, SIZE = "partition", "name", "size_bytes"
+_FIELDS: list[Any] = [pa.field(PARTITION, pa.string()), pa.field(NAME, pa.string()), pa.field(SIZE, pa.int64())]
+FILES = pa.schema(_FIELDS)
+"""The columns of files: the path of the partition, the name without it, and the size."""
+Column: TypeAlias = Any
+_Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +93,13 @@ class ViewFiles:
             CorruptTableError: a replace commit is missing or damaged.
         """
         # If several commits replaced a group, the first one counts.
-        replacing = [one for one in reversed(state.timeline.commits()) if one.action is Action.REPLACE_COMMIT]
-        unknown = [one for one in replacing if one.requested_time not in self._replaced]
+        replacing = [commit for commit in reversed(state.timeline.commits()) if commit.action is Action.REPLACE_COMMIT]
+        unknown = [commit for commit in replacing if commit.requested_time not in self._replaced]
         for instant, metadata in zip(unknown, read_all_commit_metadata(state, unknown), strict=True):
             self._replaced[instant.requested_time] = metadata.replaced_file_ids
             if any(is_external(stat.path) for stat in metadata.write_stats):
                 self._registering.add(instant.requested_time)
-        return _replaced_groups({one.requested_time: self._replaced[one.requested_time] for one in replacing})
+        return _replaced_groups({commit.requested_time: self._replaced[commit.requested_time] for commit in replacing})
 
     def registers_external(self, state: TableState) -> bool:
         """Whether a replace commit registered external files, after ``replaced`` has read them."""
@@ -121,7 +126,7 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
         logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
         has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
         query_instant=state.instant,
-        is_committed=lru_cache(_KNOWN_INSTANTS)(state.timeline.is_committed),
+        is_committed=lru_cache(_CACHED_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
         pending_compactions=files.pending_compactions(state),
         replaced=replaced,
@@ -309,30 +314,26 @@ def _visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]
         return []
     pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
     return [
-        piece
-        for piece in group.slices
+        file_slice
+        for file_slice in group.slices
         # A compaction requested after the query's instant may still have logs from before that instant: those of a
         # delta commit that was requested earlier and completed later.
-        if piece.base_instant_time == pending
-        or (piece.base_instant_time <= timeline.query_instant and timeline.is_committed(piece.base_instant_time))
+        if file_slice.base_instant_time == pending
+        or (
+            file_slice.base_instant_time <= timeline.query_instant
+            and timeline.is_committed(file_slice.base_instant_time)
+        )
     ]
 
 
 def _merged_in_order(*slices: FileSlice) -> tuple[LogFile, ...]:
-    return tuple(sorted((log for piece in slices for log in piece.log_files), key=lambda log: log.name.sort_key))
+    return tuple(
+        sorted((log for file_slice in slices for log in file_slice.log_files), key=lambda log: log.name.sort_key)
+    )
 
 
 def _logs_up_to_query(logs: tuple[LogFile, ...], timeline: TimelineView) -> tuple[LogFile, ...]:
     return tuple(log for log in logs if log.name.instant_time <= timeline.query_instant)
-
-
-PARTITION, NAME, SIZE = "partition", "name", "size_bytes"
-_FIELDS: list[Any] = [pa.field(PARTITION, pa.string()), pa.field(NAME, pa.string()), pa.field(SIZE, pa.int64())]
-FILES = pa.schema(_FIELDS)
-"""The columns of files: the path of the partition, the name without it, and the size."""
-
-Column: TypeAlias = Any
-_Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class PlainSlices:
@@ -343,12 +344,12 @@ class PlainSlices:
         lists: list[list[Any]] = [column.to_pylist() for column in files.columns]
         paths, *columns = lists
         self._columns = columns
-        self._places = {path: slice(start, end) for path, start, end in _runs(paths)}
+        self._rows = {path: slice(start, end) for path, start, end in _adjacent_groups(paths)}
 
     def of(self, path: str) -> list[FileSlice]:
         """The slices of a partition, ordered by file id."""
-        place = self._places.get(path)
-        if place is None:
+        rows = self._rows.get(path)
+        if rows is None:
             return []
         prefix = f"{path}/" if path else ""
         return [
@@ -359,12 +360,12 @@ class PlainSlices:
                 base_file=BaseFile(path=prefix + name, instant_time=instant, size_bytes=size),
                 log_files=(),
             )
-            for file_id, instant, name, size in zip(*(column[place] for column in self._columns), strict=True)
+            for file_id, instant, name, size in zip(*(column[rows] for column in self._columns), strict=True)
         ]
 
 
-def _runs(values: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Each value that others do not lie between, with where it begins and ends."""
+def _adjacent_groups(values: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yields (value, start, end) for each run of equal values."""
     end = 0
     for value, run in groupby(values):
         start, end = end, end + sum(1 for _ in run)
@@ -375,7 +376,7 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
     """The slices that queries see of groups with base files alone, and the files of all other groups.
 
     ``files`` have the columns of ``FILES``, those of a partition without others in between. Groups that were replaced,
-    or of which a compaction is pending, count as others.
+    or have a pending compaction, count as others.
 
     Raises:
         UnsupportedTableError: a log file is of a later Hudi.
@@ -416,24 +417,24 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
 
 
 def _groups_of(others: pa.Table, timeline: TimelineView) -> Iterable[tuple[str, str]]:
-    """The groups of files that are no usual base files; of those that belong to a group."""
+    """The groups of the given files, which are not plain base files; files without a group are left out."""
     paths, names = (map(str, others.column(field).to_pylist()) for field in (PARTITION, NAME))
     for path, name in zip(paths, names, strict=True):
         if not name.endswith(".crc"):
-            known = parse_base_file_name(name) or parse_log_file_name(name, native=timeline.has_native_logs)
-            if known is not None:
-                yield path, known.file_id
+            parsed = parse_base_file_name(name) or parse_log_file_name(name, native=timeline.has_native_logs)
+            if parsed is not None:
+                yield path, parsed.file_id
 
 
 def _ranks_of_visible(instants: Column, timeline: TimelineView) -> npt.NDArray[np.int64]:
-    """The place of each instant in the order of all, -1 for one that the query does not see."""
+    """The rank of each instant in the order of all; -1 if the query does not see it."""
     texts = pc.unique(instants)
     ordered = texts.take(pc.sort_indices(texts))
-    visible = [one <= timeline.query_instant and timeline.is_committed(one) for one in ordered.to_pylist()]
+    visible = [instant <= timeline.query_instant and timeline.is_committed(instant) for instant in ordered.to_pylist()]
     ranks = np.where(np.array(visible, dtype=np.bool_), np.arange(len(ordered)), -1)
-    places: Column = pc.index_in(instants, value_set=ordered)
-    found: npt.NDArray[np.int64] = ranks[places.to_numpy()]
-    return found
+    positions: Column = pc.index_in(instants, value_set=ordered)
+    ranks_of_instants: npt.NDArray[np.int64] = ranks[positions.to_numpy()]
+    return ranks_of_instants
 
 
 def _newest(files: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:

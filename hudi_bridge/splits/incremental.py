@@ -24,7 +24,7 @@ from hudi_bridge.errors import (
     UnsupportedTableError,
 )
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.splits.committed_files import NamedFile, is_log, refuse_lacking
+from hudi_bridge.splits.committed_files import NamedFile, is_log, paths_in, refuse_lacking
 from hudi_bridge.splits.file_slice import FileSlice, is_data_file
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
@@ -148,10 +148,10 @@ class _Written:
 
 
 def _require_commit_times(slices: Iterable[FileSlice]) -> None:
-    external = next((piece.base_file for piece in slices if piece.is_external), None)
+    external = next((file_slice.base_file for file_slice in slices if file_slice.is_external), None)
     if external is not None:
-        found = f"the external file {external.path}, whose rows have no commit times"
-        raise UnsupportedTableError("incremental query", found, "files that Hudi has written")
+        actual = f"the external file {external.path}, whose rows have no commit times"
+        raise UnsupportedTableError("incremental query", actual, "files that Hudi has written")
 
 
 def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata]) -> dict[str, _Written]:
@@ -172,8 +172,8 @@ def _require_names_of_data_files(written: Mapping[str, _Written], *, native: boo
     # Files of other kinds are left out of slices, and a file that a commit has written must not be.
     for path, entry in written.items():
         if not is_data_file(path, native=native):
-            place, expected = f"commit {entry.commit_time}", "the path of a base file or a log file"
-            raise CorruptTimelineError(place, None, f"the path {path!r} of a file that it wrote", expected)
+            path_of_commit, expected = f"commit {entry.commit_time}", "the path of a base file or a log file"
+            raise CorruptTimelineError(path_of_commit, None, f"the path {path!r} of a file that it wrote", expected)
 
 
 def _slices(
@@ -184,15 +184,15 @@ def _slices(
 ) -> tuple[FileSlice, ...]:
     """The newest slice, of files of the range, of each file group that the range wrote to and did not replace."""
     completion_times = {commit.requested_time: commit.completion_time for commit in instants.commits}
-    known = {**_replacing_before(state, instants), **metadata}
-    replaced = {time: one.replaced_file_ids for time, one in known.items()}
+    by_time = {**_replacing_before(state, instants), **metadata}
+    replaced = {time: replace_commit.replaced_file_ids for time, replace_commit in by_time.items()}
     timeline = view_range(state, instants.last_requested or "", completion_times, replaced)
     files: dict[str, list[FileInfo]] = defaultdict(list)
     for entry in written.values():
         files[entry.partition_path].append(entry.file)
     groups = (group for path in sorted(files) for group in build_file_groups(path, files[path], timeline))
     latest = (latest_snapshot_slice(group, timeline) for group in groups)
-    return tuple(piece for piece in latest if piece is not None)
+    return tuple(file_slice for file_slice in latest if file_slice is not None)
 
 
 def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, CommitMetadata]:
@@ -208,11 +208,11 @@ def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, Co
     commits = [commit for commit in state.timeline.commits() if commit.action is Action.REPLACE_COMMIT]
     earlier = [commit for commit in commits if ordering_time(commit, state.config) < begin]
     metadata = read_all_commit_metadata(state, earlier)
-    return {commit.requested_time: one for commit, one in zip(earlier, metadata, strict=True)}
+    return {commit.requested_time: replacing for commit, replacing in zip(earlier, metadata, strict=True)}
 
 
 def _current_files(planner: SplitPlanner, written: Iterable[str]) -> dict[str, FileInfo]:
-    """Those of the files that still exist, by path; logs may have grown since."""
+    """The files that still exist, by path; logs may have grown since."""
     files = CurrentFiles(planner.files.listings.anew())
     files.expect(written)
     return {path: info for path in written if (info := files.get(path)) is not None}
@@ -229,15 +229,15 @@ def _without_later_logs(
         return slices
     end = instants.last_requested or ""
     return tuple(
-        replace(piece, log_files=piece.log_files[: _log_count_up_to(state.storage, piece, end, missing)])
-        if any(log.path in missing for log in piece.log_files)
-        else piece
-        for piece in slices
+        replace(file_slice, log_files=file_slice.log_files[: _log_count_up_to(state.storage, file_slice, end, missing)])
+        if any(log.path in missing for log in file_slice.log_files)
+        else file_slice
+        for file_slice in slices
     )
 
 
-def _log_count_up_to(storage: Storage, piece: FileSlice, end: str, missing: Mapping[str, _Written]) -> int:
-    for count, log in enumerate(piece.log_files, start=1):
+def _log_count_up_to(storage: Storage, file_slice: FileSlice, end: str, missing: Mapping[str, _Written]) -> int:
+    for count, log in enumerate(file_slice.log_files, start=1):
         if log.path in missing:
             break
         try:
@@ -246,13 +246,15 @@ def _log_count_up_to(storage: Storage, piece: FileSlice, end: str, missing: Mapp
             raise DataFileGoneError(log.path, end, None) from error
         if any((block.instant_time or "") > end for block in blocks):
             return count
-    return len(piece.log_files)
+    return len(file_slice.log_files)
 
 
 def _require_files(
     config: TableConfig, instants: InstantRange, slices: tuple[FileSlice, ...], missing: Mapping[str, _Written]
 ) -> None:
-    commit_times = {missing[path].commit_time for piece in slices for path in _paths(piece) if path in missing}
+    commit_times = {
+        missing[path].commit_time for file_slice in slices for path in paths_in(file_slice) if path in missing
+    }
     if commit_times:
         last = [commit for commit in instants.commits if commit.requested_time in commit_times][-1]
         reason = f"files of the commit {last.requested_time} are gone"
@@ -265,14 +267,7 @@ def _require_sizes(
     named: Mapping[str, NamedFile],
     current: Mapping[str, FileInfo],
 ) -> None:
-    for path in (path for piece in slices for path in _paths(piece)):
+    for path in (path for file_slice in slices for path in paths_in(file_slice)):
         info = current.get(path)
         if info is not None and info.size_bytes < named[path].size_bytes and is_log(path):
             refuse_lacking(state, path, named[path], info)
-
-
-def _paths(piece: FileSlice) -> Iterator[str]:
-    if piece.base_file is not None:
-        yield piece.base_file.path
-    for log in piece.log_files:
-        yield log.path

@@ -1,7 +1,4 @@
-"""What a plan found and passed over, step by step, for those who ask what a query reads.
-
-Warnings of a plan, each logged once per process.
-"""
+"""What a plan found and ruled out, step by step, for ``explain``; and warnings, each logged once per process."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -20,6 +17,9 @@ COMMITS = "commits of the range"
 PARTITION_CONDITION = "partition condition"
 PARTITIONS = "partitions"
 SLICES = "file slices"
+_LOG = logging.getLogger(__name__)
+_RELEASES = {False: "0.x", True: "1.x"}
+_given: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,22 +73,17 @@ class PlanNotes:
 
     def counted(self, name: str, before: int, after: int, unit: str = SLICES) -> None:
         """Note a step; a part of the table at a time is added up."""
-        known = self._steps.get(name)
-        if known is not None:
-            before, after = before + (known.before or 0), after + (known.after or 0)
-        why_not = None if known is None else known.why_not
+        earlier = self._steps.get(name)
+        if earlier is not None:
+            before, after = before + (earlier.before or 0), after + (earlier.after or 0)
+        why_not = None if earlier is None else earlier.why_not
         self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
 
     def not_used(self, name: str, why_not: str, unit: str = SLICES) -> None:
         """Note why a step was not taken, or not for all of the table."""
-        known = self._steps.get(name)
-        before, after = (None, None) if known is None else (known.before, known.after)
+        earlier = self._steps.get(name)
+        before, after = (None, None) if earlier is None else (earlier.before, earlier.after)
         self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
-
-
-_LOG = logging.getLogger(__name__)
-_RELEASES = {False: "0.x", True: "1.x"}
-_given: set[str] = set()
 
 
 def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> None:

@@ -1,6 +1,7 @@
-"""Rules out partitions, and folders of partitions, of which no row passes a filter.
+"""The values of partition columns in partition paths, and which paths a filter rules out by them.
 
-Reads the values of partition columns from partition paths.
+Whether a column is read from the path or from the files depends on the release and the query, and so does how the path
+is decoded. Only values that every row of a partition has rule it out: ``certain_values``.
 
 Source: ``HoodieSparkUtils.parsePartitionColumnValues``, ``PartitionPathEncodeUtils`` and Spark's partition discovery;
 ``DefaultSource.createRelation`` and ``BaseFileOnlyRelation`` for the queries that read them.
@@ -25,6 +26,11 @@ _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 
 PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
+Fact = TypeVar("Fact")
+_MOST_SINGLY = 256
+"""Up to so many paths are checked one by one; beyond that, parts of the list first: each check costs a fragment."""
+_PATHS_PER_PART = 64
+"""Neighbours share values, so that most parts are ruled out as a whole."""
 
 
 class QueryColumns(NamedTuple):
@@ -102,7 +108,7 @@ def partition_values(
             else:
                 bare = level.partition("=")[2] if "=" in level else level
                 text = bare if encoded else _decoded(bare)
-            value = _typed(text, to_type)
+            value = _cast_text(text, to_type)
         elif kind is PartitionFieldKind.SIMPLE:
             bare = level.removeprefix(f"{name}=") if config.hive_style_partitioning else level
             value = _value_in_files(bare, to_type, config)
@@ -117,7 +123,7 @@ def partition_values(
 def certain_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> PartitionValues:
-    """The values that every row of a partition has: those that are read from the path, none if it does not tell them.
+    """The values that every row of a partition has: those read from the path. None if the path does not determine them.
 
     A column that is read from the files may have others, unless the reader's options promise that it has not: an index
     over all partitions leaves an updated record where it was, and file systems drop the slash of ``a/``.
@@ -141,7 +147,7 @@ def _decoded(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def _typed(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
+def _cast_text(text: str, to_type: pa.DataType) -> "pa.Scalar[Any] | None":
     if text == _NULL_PARTITION:
         return pa.scalar(None, to_type)
     if pa.types.is_string(to_type):
@@ -158,14 +164,7 @@ def _value_in_files(text: str, to_type: pa.DataType, config: TableConfig) -> "pa
     exact = pa.types.is_string(to_type) or pa.types.is_integer(to_type) or pa.types.is_date32(to_type)
     if text == _NULL_PARTITION or not exact or config.slash_separated_dates:
         return None
-    return _typed(_decoded(text) if config.url_encode_partitions else text, to_type)
-
-
-Known = TypeVar("Known")
-
-_MOST_SINGLY = 256
-"""So many paths are checked one by one. Of more, parts of the list are ruled out first."""
-_PATHS_PER_PART = 64
+    return _cast_text(_decoded(text) if config.url_encode_partitions else text, to_type)
 
 
 def partition_guarantee(values: PartitionValues) -> pc.Expression:
@@ -203,8 +202,8 @@ def paths_that_may_pass(
         for guarantee in alternatives
     ]
     dataset = ds.FileSystemDataset(fragments, schema, parquet, storage.filesystem)
-    kept = {fragment.path for fragment in dataset.get_fragments(row_filter)}
-    return [path for path in guarantees if path in kept]
+    passing = {fragment.path for fragment in dataset.get_fragments(row_filter)}
+    return [path for path in guarantees if path in passing]
 
 
 def matching_partitions(
@@ -217,7 +216,7 @@ def matching_partitions(
     if row_filter is None or not any(values.values()):
         return list(values)
     return _passing_in_steps(
-        storage, row_filter, schema, values, _guarantee_of_all, lambda found: [partition_guarantee(found)]
+        storage, row_filter, schema, values, _guarantee_of_all, lambda path_values: [partition_guarantee(path_values)]
     )
 
 
@@ -225,19 +224,23 @@ def _passing_in_steps(
     storage: Storage,
     row_filter: pc.Expression,
     schema: pa.Schema,
-    known: Mapping[str, Known],
-    of_all: Callable[[Sequence[Known]], pc.Expression],
-    of_one: Callable[[Known], list[pc.Expression]],
+    facts: Mapping[str, Fact],
+    of_all: Callable[[Sequence[Fact]], pc.Expression],
+    of_one: Callable[[Fact], list[pc.Expression]],
 ) -> list[str]:
-    """The paths of which a row may pass, given what is known of each, and how that of several and of one is said."""
-    left = tuple(known.items())
+    """Paths whose rows may match the filter.
+
+    ``facts`` are what the paths determine. ``of_all`` makes an expression that is true for all rows of several paths,
+    ``of_one`` the alternatives for the rows of one path.
+    """
+    left = tuple(facts.items())
     if len(left) > _MOST_SINGLY:
         # Of many, most are ruled out together with their neighbours.
         parts = {str(start): left[start : start + _PATHS_PER_PART] for start in range(0, len(left), _PATHS_PER_PART)}
-        ranges = {start: [of_all([found for _, found in part])] for start, part in parts.items()}
+        ranges = {start: [of_all([fact for _, fact in part])] for start, part in parts.items()}
         passing = paths_that_may_pass(storage, row_filter, schema, ranges)
         left = tuple(chain.from_iterable(parts[start] for start in passing))
-    return paths_that_may_pass(storage, row_filter, schema, {path: of_one(found) for path, found in left})
+    return paths_that_may_pass(storage, row_filter, schema, {path: of_one(fact) for path, fact in left})
 
 
 def _guarantee_of_all(parts: Sequence[PartitionValues]) -> pc.Expression:
@@ -266,13 +269,13 @@ def folders_that_may_pass(
     folders: Sequence[str],
 ) -> list[str]:
     """The folders, all of one level, below which a partition may have rows passing the filter."""
-    values_below = _ValuesBelow(config, schema, path_columns)
-    found = {path: values_below.of(path) for path in folders}
-    return _passing_in_steps(storage, row_filter, schema, found, _guarantee_below_all, _guarantees_below)
+    values_below = _FolderParser(config, schema, path_columns)
+    facts = {path: values_below.of(path) for path in folders}
+    return _passing_in_steps(storage, row_filter, schema, facts, _guarantee_below_all, _guarantees_below)
 
 
-class _Below(NamedTuple):
-    """What is known of all partitions below a folder: values of columns, or how those of a text column begin.
+class _FolderValues(NamedTuple):
+    """What a folder determines for all partitions below it: values of columns, or prefixes of a text column's values.
 
     Each of ``starts`` ends with the slash or hyphen after which a value goes on.
     """
@@ -281,8 +284,8 @@ class _Below(NamedTuple):
     starts: tuple[str, ...] = ()
 
 
-class _ValuesBelow:
-    """Tells what folders say of the partitions below them.
+class _FolderParser:
+    """Parses the values that a folder's path determines for all partitions below it.
 
     A text value, or a formatted time, may contain slashes, so deeper folders may continue it. The first level is the
     first value or its prefix; deeper levels are certain only if no value can contain a slash. In a table with
@@ -304,36 +307,36 @@ class _ValuesBelow:
         has_times = any(kind is not PartitionFieldKind.SIMPLE for kind in kinds)
         self._has_slashes = self._has_hyphens or ((any(are_texts) or has_times) and not config.url_encode_partitions)
 
-    def of(self, path: str) -> _Below:
-        """What one folder says."""
+    def of(self, path: str) -> _FolderValues:
+        """The values for one folder."""
         fields, levels = self._config.partition_fields, path.split("/")
         if not path or not fields or (self._has_hyphens and not self._is_first_text):
-            return _Below(())
+            return _FolderValues(())
         if not self._has_slashes:
-            return _Below(self._values(path, self._config) if len(levels) == len(fields) else ())
+            return _FolderValues(self._values(path, self._config) if len(levels) == len(fields) else ())
         begin = path if self._has_hyphens and len(fields) == 1 else levels[0]
-        known = self._values(begin, self._first)
-        if not known or not self._is_first_text or not known[0][1].is_valid:
-            return _Below(known)
-        (name, value) = known[0]
+        first_value = self._values(begin, self._first)
+        if not first_value or not self._is_first_text or not first_value[0][1].is_valid:
+            return _FolderValues(first_value)
+        (name, value) = first_value[0]
         texts = {value.as_py(), value_of_levels(begin, name, self._first)}
         ends = "/-" if self._has_hyphens else "/"
-        return _Below(known, tuple(sorted(f"{text}{end}" for text in texts for end in ends)))
+        return _FolderValues(first_value, tuple(sorted(f"{text}{end}" for text in texts for end in ends)))
 
     def _values(self, path: str, config: TableConfig) -> PartitionValues:
         return certain_values(path, config, self._schema, self._path_columns)
 
 
-def _guarantees_below(below: _Below) -> list[pc.Expression]:
-    """Expressions, at least one of which is true for every row below a folder."""
+def _guarantees_below(below: _FolderValues) -> list[pc.Expression]:
+    """Expressions; for every row below a folder, at least one is true."""
     guarantee = partition_guarantee(below.values)
     if not below.starts:
         return [guarantee]
     column = pc.field(below.values[0][0])
-    return [guarantee, *((column >= start) & (column < _after(start)) for start in below.starts)]
+    return [guarantee, *((column >= start) & (column < _upper_bound(start)) for start in below.starts)]
 
 
-def _guarantee_below_all(parts: Sequence[_Below]) -> pc.Expression:
+def _guarantee_below_all(parts: Sequence[_FolderValues]) -> pc.Expression:
     """An expression that is true for every row below several folders."""
     if not any(below.starts for below in parts):
         return _guarantee_of_all([below.values for below in parts])
@@ -342,9 +345,9 @@ def _guarantee_below_all(parts: Sequence[_Below]) -> pc.Expression:
     # A value is one of the texts, or continues it after a slash or hyphen.
     starts = [start for below in parts for start in below.starts]
     column = pc.field(parts[0].values[0][0])
-    return (column >= min(start[:-1] for start in starts)) & (column < max(_after(start) for start in starts))
+    return (column >= min(start[:-1] for start in starts)) & (column < max(_upper_bound(start) for start in starts))
 
 
-def _after(start: str) -> str:
-    """What comes after all texts that begin with ``start``."""
+def _upper_bound(start: str) -> str:
+    """The least text that is greater than all texts with the prefix ``start``."""
     return start[:-1] + chr(ord(start[-1]) + 1)

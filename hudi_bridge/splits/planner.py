@@ -1,19 +1,17 @@
 """Plans the splits of a query from the file slices of a table.
 
-The plan of a query: its columns and its splits. Files are listed when splits are first iterated, and cached.
+``SplitPlanner`` serves the queries of one state. Files are listed when splits are first iterated, and cached.
+``build_read_context`` turns the table's configuration, schema and release into the ``ReadContext`` that all splits of a
+query share. ``SnapshotPlan`` is the plan of a snapshot or read-optimized query.
 
-The files that a table was bootstrapped from, by the file groups whose base files have meta columns only.
-
-A bootstrap of metadata writes a base file with meta columns for each file that was there, and leaves the other columns
-in it; row ``i`` of both is one record. Updates go to logs; a compaction or an update writes complete base files. The
-index is an HFile with a cell for each of those file groups:
+A table that was bootstrapped by metadata has base files with meta columns only; the other columns stay in the files
+that were there before, row ``i`` of both being one record. Updates go to logs; a compaction or an update writes
+complete base files. An HFile names those source files, with a cell for each file group (``BootstrapSources``):
 
     key     ``part={partition path};fileid={file id}``
     value   an Avro container with ``HoodieBootstrapFilePartitionInfo``
 
 Source: ``HFileBootstrapIndex`` and ``AbstractTableFileSystemView.addBootstrapBaseFileIfPresent`` of Hudi.
-
-Builds the ``ReadContext`` of a query's splits.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +53,13 @@ from hudi_bridge.timeline.records import map_field, number_field, parse_record, 
 from hudi_bridge.timeline.timeline import TableState
 
 INDEX_PATH = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
+_ORDERING = "plain columns, and plain fields of structs"
+_COPYING_KEY_GENERATORS = frozenset(("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE"))
+"""The key generators whose record keys consist of the texts of the record key fields."""
+_COPIED_TYPES = (pa.string(), pa.int32(), pa.int64())
+"""The types whose texts are the same in Java as here."""
+_MOST_CACHED_SPLITS = 20_000
+"""About 8 MB, at 400 bytes a split."""
 
 
 class SourceFile(NamedTuple):
@@ -72,7 +77,7 @@ class BootstrapSources:
 
         Raises:
             CorruptTableError: the index is damaged.
-            UnsupportedTableError: rows are in other files than those of the table, and no option allows to read them.
+            UnsupportedTableError: rows are in files outside of the table, and no option allows to read them.
         """
         self._index = state.config.bootstrap_index
         has_index = bool(state.config.bootstrap_base_path) and self._index == BOOTSTRAP_INDEX
@@ -84,25 +89,25 @@ class BootstrapSources:
                 f"the option {BOOTSTRAP_SOURCE_KEY} with the path of that folder, which allows to read them",
             )
 
-    def of(self, piece: FileSlice) -> SourceFile | None:
+    def of(self, file_slice: FileSlice) -> SourceFile | None:
         """The file that has the other columns of a slice's base file; None if the base file has all columns.
 
         Raises:
             CorruptTableError: the index does not name it.
             UnsupportedTableError: the table's properties name another index, or none.
         """
-        base = piece.base_file
+        base = file_slice.base_file
         if base is None or base.instant_time != BOOTSTRAP_OF_METADATA:
             return None
         if self._index != BOOTSTRAP_INDEX:
             raise UnsupportedTableError("bootstrap index", self._index, BOOTSTRAP_INDEX)
-        return self._of_group((piece.partition_path, piece.file_id), base)
+        return self._of_group((file_slice.partition_path, file_slice.file_id), base)
 
     def _of_group(self, group: GroupId, base: BaseFile) -> SourceFile:
-        found = self._files.get(group)
-        if found is None:
+        source = self._files.get(group)
+        if source is None:
             raise CorruptTableError(base.path, None, f"no such base file in {INDEX_PATH}", "the file with its columns")
-        return found
+        return source
 
 
 def _read_index(state: TableState) -> Mapping[GroupId, SourceFile]:
@@ -127,13 +132,6 @@ def _parse_cell(key: str, value: bytes) -> tuple[GroupId, SourceFile]:
     folder, name = text_field(record, "bootstrapPartitionPath", INDEX_PATH), uri.rpartition("/")[2]
     file = SourceFile(f"{folder}/{name}" if folder else name, number_field(status, "length", INDEX_PATH))
     return (text_field(record, "partitionPath", INDEX_PATH), file_id), file
-
-
-_ORDERING = "plain columns, and plain fields of structs"
-_COPYING_KEY_GENERATORS = frozenset(("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE"))
-"""Those that make record keys of the texts of the record key fields."""
-_COPIED_TYPES = (pa.string(), pa.int32(), pa.int64())
-"""The types whose texts are the same in Java as here."""
 
 
 def build_read_context(
@@ -176,7 +174,7 @@ def build_read_context(
         filters_base_rows_before_merge=commit_times is not None and _filters_before_merge(config),
         filters_parquet_blocks=commit_times is not None and config.written_by_11,
         float_widening=_float_widening(config, query_schema),
-        field_defaults=known_defaults(config, query_schema),
+        field_defaults=release_defaults(config, query_schema),
         schema_ids=query_schema.ids,
         schema_history=query_schema.history,
         fields_spell_keys=(rule is None or rule.payload is None)
@@ -206,7 +204,7 @@ def _filters_before_merge(config: TableConfig) -> bool:
     return config.written_by_11 or config.table_version >= FIRST_VERSION_OF_1X
 
 
-def known_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:
+def release_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:
     """The defaults that a table's release knows.
 
     Hudi 1.0 makes the schema that it reads into of Spark's, which has none
@@ -258,11 +256,8 @@ def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
     return True
 
 
-_MOST_KEPT = 20_000
-
-
 class PartitionIndex(Protocol):
-    """Knows of partitions that no row of them passes a filter; it reports itself why it cannot be used."""
+    """An index that rules out partitions for a filter; it reports itself why it cannot be used."""
 
     def partitions_that_may_pass(
         self, paths: Sequence[str], row_filter: pc.Expression, context: ReadContext, notes: PlanNotes | None = None
@@ -288,7 +283,7 @@ class SplitPlanner:
         self.files = TableFiles(state, listings, view_files)
         self._partition_index = partition_index
         self._contexts: dict[QueryType, ReadContext] = {}
-        self._kept: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}
+        self._cached: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}
 
     @cached_property
     def query_schema(self) -> QuerySchema:
@@ -334,7 +329,7 @@ class SplitPlanner:
         notes: PlanNotes | None = None,
         within: Collection[str] | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of a query, made one at a time; those of a read-optimized query have no log files.
+        """The splits of a query, made one at a time; in a read-optimized query they have no log files.
 
         With ``within``, those in partitions of these paths, which need not exist.
 
@@ -342,12 +337,12 @@ class SplitPlanner:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
         are_all = row_filter is None and within is None
-        if are_all and notes is None and query_type in self._kept:
-            return iter(self._kept[query_type])
+        if are_all and notes is None and query_type in self._cached:
+            return iter(self._cached[query_type])
         context = self.context(query_type)
-        slices = self._chosen_slices(query_type, row_filter, context, notes, within)
-        splits = self._splits(self._read(slices, context), context)
-        return self._keeping(splits, query_type) if are_all else splits
+        slices = self._selected_slices(query_type, row_filter, context, notes, within)
+        splits = self._splits(self._slices_to_read(slices, context), context)
+        return self._caching(splits, query_type) if are_all else splits
 
     def splits_of_groups(
         self,
@@ -361,19 +356,21 @@ class SplitPlanner:
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        if notes is None and query_type in self._kept:
-            return (split for split in self._kept[query_type] if (split.partition_path, split.file_id) in groups)
+        if notes is None and query_type in self._cached:
+            return (split for split in self._cached[query_type] if (split.partition_path, split.file_id) in groups)
         context, paths = self.context(query_type), {path for path, _ in groups}
         slices = self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes, within=paths)
-        listed = self._read(slices, context)
+        listed = self._slices_to_read(slices, context)
         listed = listed if notes is None else notes.counting(listed)
-        return self._splits((piece for piece in listed if (piece.partition_path, piece.file_id) in groups), context)
+        return self._splits(
+            (file_slice for file_slice in listed if (file_slice.partition_path, file_slice.file_id) in groups), context
+        )
 
-    def kept_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
-        """All splits of a query, if they were planned before and are kept; reads nothing."""
-        return self._kept.get(query_type)
+    def cached_splits(self, query_type: QueryType) -> tuple[RealtimeFileSplit, ...] | None:
+        """All splits of a query, if they were planned before and are cached; reads nothing."""
+        return self._cached.get(query_type)
 
-    def _chosen_slices(
+    def _selected_slices(
         self,
         query_type: QueryType,
         row_filter: pc.Expression | None,
@@ -387,15 +384,15 @@ class SplitPlanner:
         choose = partial(index.partitions_that_may_pass, row_filter=row_filter, context=context, notes=notes)
         return self.files.file_slices(query_type, self.columns(query_type), row_filter, choose, notes, within)
 
-    def _keeping(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
-        """The same splits, kept for the next query if they are not too many."""
-        kept: list[RealtimeFileSplit] = []
+    def _caching(self, splits: Iterator[RealtimeFileSplit], query_type: QueryType) -> Iterator[RealtimeFileSplit]:
+        """The same splits, cached for the next query if they are not too many."""
+        cached: list[RealtimeFileSplit] = []
         for split in splits:
-            if len(kept) <= _MOST_KEPT:
-                kept.append(split)
+            if len(cached) <= _MOST_CACHED_SPLITS:
+                cached.append(split)
             yield split
-        if len(kept) <= _MOST_KEPT:
-            self._kept[query_type] = tuple(kept)
+        if len(cached) <= _MOST_CACHED_SPLITS:
+            self._cached[query_type] = tuple(cached)
 
     def splits_of(
         self,
@@ -405,40 +402,40 @@ class SplitPlanner:
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of given file slices, without those in partitions that the filter rules out."""
-        known = tuple(slices)
-        paths = dict.fromkeys(piece.partition_path for piece in known)
+        all_slices = tuple(slices)
+        paths = dict.fromkeys(file_slice.partition_path for file_slice in all_slices)
         encoded = _is_encoded(context)
         values = {
             path: certain_values(path, self.state.config, context.schema, context.path_columns, encoded=encoded)
             for path in paths
         }
-        kept = set(matching_partitions(self.state.storage, context.schema, row_filter, values))
+        passing = set(matching_partitions(self.state.storage, context.schema, row_filter, values))
         if notes is not None:
-            notes.counted(PARTITION_CONDITION, len(values), len(kept), PARTITIONS)
-        return self._splits((piece for piece in known if piece.partition_path in kept), context)
+            notes.counted(PARTITION_CONDITION, len(values), len(passing), PARTITIONS)
+        return self._splits((file_slice for file_slice in all_slices if file_slice.partition_path in passing), context)
 
-    def split(self, piece: FileSlice, context: ReadContext) -> RealtimeFileSplit:
+    def split(self, file_slice: FileSlice, context: ReadContext) -> RealtimeFileSplit:
         """The split of one file slice.
 
         Raises:
             CorruptTableError: the slice's partition path does not hold the values of the partition columns.
         """
-        return self._split(piece, context, self.partition_values(piece.partition_path, context))
+        return self._split(file_slice, context, self.partition_values(file_slice.partition_path, context))
 
     def _splits(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[RealtimeFileSplit]:
         """The splits of slices that are ordered by partition."""
-        for path, pieces in groupby(slices, key=lambda piece: piece.partition_path):
+        for path, in_partition in groupby(slices, key=lambda file_slice: file_slice.partition_path):
             values = self.partition_values(path, context)
-            for piece in pieces:
-                yield self._split(piece, context, values)
+            for file_slice in in_partition:
+                yield self._split(file_slice, context, values)
 
-    def _read(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
-        """The slices of which a query reads a file."""
-        for piece in slices:
-            if piece.base_file is not None or _has_logs_to_merge(piece, context):
-                yield piece
+    def _slices_to_read(self, slices: Iterable[FileSlice], context: ReadContext) -> Iterator[FileSlice]:
+        """The slices with a file that the query reads."""
+        for file_slice in slices:
+            if file_slice.base_file is not None or _has_logs_to_merge(file_slice, context):
+                yield file_slice
             else:
-                self._require_type_of(piece)
+                self._require_type_of(file_slice)
 
     @cached_property
     def _delta_commits(self) -> frozenset[str] | None:
@@ -446,41 +443,45 @@ class SplitPlanner:
         if self.state.config.table_type is not TableType.COPY_ON_WRITE:
             return None
         commits = self.state.timeline.commits()
-        return frozenset(one.requested_time for one in commits if one.action is Action.DELTA_COMMIT)
+        return frozenset(commit.requested_time for commit in commits if commit.action is Action.DELTA_COMMIT)
 
-    def _require_type_of(self, piece: FileSlice) -> None:
+    def _require_type_of(self, file_slice: FileSlice) -> None:
         """Refuses what a copy-on-write table does not have.
 
         Hudi passes over delta commits and logs there, and so loses rows without a word. Where the type of a table was
         changed after all of it had been compacted, neither is left in a slice that is read.
         """
         deltas = self._delta_commits
-        if deltas is None or not (piece.log_files or piece.base_instant_time in deltas):
+        if deltas is None or not (file_slice.log_files or file_slice.base_instant_time in deltas):
             return
-        path = piece.log_files[0].path if piece.base_file is None or piece.log_files else piece.base_file.path
-        kind = "the log file" if piece.log_files else "the file of a delta commit,"
-        found = f"COPY_ON_WRITE, and {kind} {path}"
-        raise UnsupportedTableError("table type", found, "hoodie.table.type as the writer has it, MERGE_ON_READ")
+        path = (
+            file_slice.log_files[0].path
+            if file_slice.base_file is None or file_slice.log_files
+            else file_slice.base_file.path
+        )
+        kind = "the log file" if file_slice.log_files else "the file of a delta commit,"
+        actual = f"COPY_ON_WRITE, and {kind} {path}"
+        raise UnsupportedTableError("table type", actual, "hoodie.table.type as the writer has it, MERGE_ON_READ")
 
     @cached_property
     def _sources(self) -> BootstrapSources:
         return BootstrapSources(self.state)
 
-    def _split(self, piece: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
-        self._require_type_of(piece)
-        source = self._sources.of(piece)
-        merged = _has_logs_to_merge(piece, context)
+    def _split(self, file_slice: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
+        self._require_type_of(file_slice)
+        source = self._sources.of(file_slice)
+        merged = _has_logs_to_merge(file_slice, context)
         return RealtimeFileSplit(
             context=context,
-            partition_path=piece.partition_path,
+            partition_path=file_slice.partition_path,
             partition_values=values,
-            file_id=piece.file_id,
-            base_instant_time=piece.base_instant_time,
-            base_path=piece.base_file.path if piece.base_file else None,
-            log_paths=tuple(log.path for log in piece.log_files) if merged else (),
-            base_size_bytes=piece.base_size_bytes,
-            log_size_bytes=piece.log_size_bytes if merged else 0,
-            log_sizes=tuple(log.size_bytes for log in piece.log_files) if merged else (),
+            file_id=file_slice.file_id,
+            base_instant_time=file_slice.base_instant_time,
+            base_path=file_slice.base_file.path if file_slice.base_file else None,
+            log_paths=tuple(log.path for log in file_slice.log_files) if merged else (),
+            base_size_bytes=file_slice.base_size_bytes,
+            log_size_bytes=file_slice.log_size_bytes if merged else 0,
+            log_sizes=tuple(log.size_bytes for log in file_slice.log_files) if merged else (),
             source_path=source.path if source else None,
             source_size_bytes=source.size_bytes if source else 0,
         )
@@ -506,8 +507,8 @@ def _is_encoded(context: ReadContext) -> bool:
     return context.query_type is QueryType.INCREMENTAL
 
 
-def _has_logs_to_merge(piece: FileSlice, context: ReadContext) -> bool:
-    return bool(piece.log_files) and context.merge_rule is not None
+def _has_logs_to_merge(file_slice: FileSlice, context: ReadContext) -> bool:
+    return bool(file_slice.log_files) and context.merge_rule is not None
 
 
 class Split(Protocol):
@@ -610,4 +611,4 @@ class SnapshotPlan:
         """The number of log files in the snapshot that are not merged in."""
         if self.query_type is QueryType.SNAPSHOT:
             return 0
-        return sum(len(piece.log_files) for piece in self.planner.file_slices(QueryType.SNAPSHOT))
+        return sum(len(file_slice.log_files) for file_slice in self.planner.file_slices(QueryType.SNAPSHOT))

@@ -60,18 +60,18 @@ def read_query_schema(state: TableState) -> QuerySchema:
         UnsupportedTableError: nothing tells the columns of the data files.
     """
     commits = state.timeline.commits()
-    past = tuple(one for one in commits if one.requested_time <= state.instant)
-    found = _newest_with_schema(state, past or commits, of_services=state.is_time_travel and bool(past))
-    if found is not None:
-        return _of_commit(state, *found, with_ids=bool(past))
+    past = tuple(commit for commit in commits if commit.requested_time <= state.instant)
+    newest = _newest_with_schema(state, past or commits, of_services=state.is_time_travel and bool(past))
+    if newest is not None:
+        return _from_commit(state, *newest, with_ids=bool(past))
     if state.config.create_schema:
-        return _of_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
+        return _from_avro_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
     # Hudi takes the columns of a file of the newest commit, which are those of the commit.
-    found = _newest_with_schema(state, commits, of_services=True)
-    return _beside_commits(state, past or commits) if found is None else _of_commit(state, *found, with_ids=False)
+    newest = _newest_with_schema(state, commits, of_services=True)
+    return _from_data_files(state, past or commits) if newest is None else _from_commit(state, *newest, with_ids=False)
 
 
-def _beside_commits(state: TableState, commits: Sequence[Instant]) -> QuerySchema:
+def _from_data_files(state: TableState, commits: Sequence[Instant]) -> QuerySchema:
     """The columns of a table without a schema in its commits; none if nothing has been written to it."""
     stored = schema_beside_commits(state, commits)
     if stored is None:
@@ -79,14 +79,14 @@ def _beside_commits(state: TableState, commits: Sequence[Instant]) -> QuerySchem
     warn_of_schema_beside_commits(state.config.table_path, stored.source)
     config = with_operations(state, None)
     if stored.avro_text is not None:
-        return replace(_of_text(stored.avro_text, None, None, config, stored.source), source=stored.source)
-    return QuerySchema(arrow=_complete(stored.arrow or pa.schema([]), config), source=stored.source)
+        return replace(_from_avro_text(stored.avro_text, None, None, config, stored.source), source=stored.source)
+    return QuerySchema(arrow=_with_meta_columns(stored.arrow or pa.schema([]), config), source=stored.source)
 
 
 def _newest_with_schema(
     state: TableState, commits: Sequence[Instant], *, of_services: bool
 ) -> tuple[Instant, CommitMetadata] | None:
-    """The newest of some commits that has a schema; those of table services count only if so asked."""
+    """The newest of some commits that has a schema; commits of table services count only with ``of_services``."""
     for instant in reversed(commits):
         metadata = read_commit_metadata(state, instant)
         if metadata.schema_text and (of_services or metadata.can_update_schema):
@@ -94,24 +94,26 @@ def _newest_with_schema(
     return None
 
 
-def _of_commit(state: TableState, instant: Instant, metadata: CommitMetadata, *, with_ids: bool) -> QuerySchema:
+def _from_commit(state: TableState, instant: Instant, metadata: CommitMetadata, *, with_ids: bool) -> QuerySchema:
     kept_ids = metadata.latest_schema if with_ids else None
     config, ids = with_operations(state, (instant, metadata)), kept_ids if state.options.column_ids else None
     history = _read_history(state.storage, state.timeline) if ids else None
     name = f"commit {instant.requested_time}"
-    schema = _of_text(metadata.schema_text or "", ids, history, config, name)
+    schema = _from_avro_text(metadata.schema_text or "", ids, history, config, name)
     return replace(schema, written_by_1x=metadata.written_by_1x, has_ids=kept_ids is not None)
 
 
-def _of_text(schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str) -> QuerySchema:
+def _from_avro_text(
+    schema_text: str, ids: str | None, history: str | None, config: TableConfig, path: str
+) -> QuerySchema:
     avro = parse_avro_schema(schema_text, path)
     fields = arrow_schema(avro)
     if ids is not None:
         fields = _with_metadata_of(to_arrow(parse_internal_schema(ids, path)), fields)
-    arrow = _complete(fields, config)
+    arrow = _with_meta_columns(fields, config)
     return QuerySchema(
         arrow=arrow,
-        defaults=tuple(one for one in iter_defaults(avro) if one[0].partition(".")[0] in arrow.names),
+        defaults=tuple(default for default in iter_defaults(avro) if default[0].partition(".")[0] in arrow.names),
         ids=ids,
         history=history or (f'{{"schemas":[{ids}]}}' if ids else None),
     )
@@ -133,7 +135,7 @@ def _read_history(storage: Storage, timeline: Timeline) -> str | None:
     return read_timeline_file(storage, max(committed)).decode("utf-8", "replace") if committed else None
 
 
-def _complete(fields: pa.Schema, config: TableConfig) -> pa.Schema:
+def _with_meta_columns(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     leading: tuple[str, ...] = META_COLUMNS if config.populates_meta_fields else ()
     if config.populates_meta_fields and config.allow_operation_field:
         leading += (OPERATION_COLUMN,)

@@ -47,7 +47,7 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.external_files import registered_files
 from hudi_bridge.splits.file_slice import is_data_file, parse_base_file_name, stored_path
-from hudi_bridge.splits.planner import known_defaults
+from hudi_bridge.splits.planner import release_defaults
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
@@ -93,7 +93,7 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredSchema:
-    """The columns stored in a base file or log block; ``has_defaults`` if those that are not have their defaults."""
+    """The columns stored in a base file or log block; ``has_defaults`` if columns that it lacks have their defaults."""
 
     offset: int | None
     instant_time: str
@@ -112,16 +112,18 @@ def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
     """
     query = read_query_schema(state)
     if query.ids is not None and query.history is not None:
-        known = {schema.version_id: schema for schema in parse_schema_history(query.history, SCHEMA_FOLDER)}
+        by_version = {schema.version_id: schema for schema in parse_schema_history(query.history, SCHEMA_FOLDER)}
         latest = parse_internal_schema(query.ids, SCHEMA_FOLDER)
-        schemas = [known[version] for version in sorted(known) if version < latest.version_id]
+        schemas = [by_version[version] for version in sorted(by_version) if version < latest.version_id]
         times = [str(schema.version_id) for schema in (*schemas, latest)]
         if times[0] == "0":
             times[0] = _first_commit_time(state) or times[0]
         return _versions([*zip(times, [*schemas, latest], strict=True)], has_ids=True)
     commits = ((time, metadata) for time, metadata in _iter_commits(state) if metadata.can_update_schema)
-    found = ((time, _schema_of_commit(metadata, state.config, time)) for time, metadata in commits)
-    return _versions(_distinct((time, schema) for time, schema in found if schema is not None), has_ids=False)
+    schemas_of_commits = ((time, _schema_of_commit(metadata, state.config, time)) for time, metadata in commits)
+    return _versions(
+        _distinct((time, schema) for time, schema in schemas_of_commits if schema is not None), has_ids=False
+    )
 
 
 def propose_schema_history(state: TableState) -> SchemaProposal:
@@ -153,7 +155,7 @@ def read_file_columns(state: TableState, path: str) -> tuple[FileColumns, ...]:
     """
     storage, query = state.storage, read_query_schema(state)
     columns, path_columns = columns_of_query(query, state.config, QueryType.SNAPSHOT)
-    defaults = dict(known_defaults(state.config, query))
+    defaults = dict(release_defaults(state.config, query))
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
     for folder in (storage.table_path, storage.location(), storage.shown_path):
@@ -182,7 +184,7 @@ def _path_in_commits(state: TableState, path: str) -> str:
     if is_data_file(path):
         return path
     registered = (info.path for files in registered_files(state).values() for info in files)
-    return next((one for one in registered if stored_path(one) == path), path)
+    return next((file for file in registered if stored_path(file) == path), path)
 
 
 def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -> tuple[SchemaVersion, ...]:
@@ -207,19 +209,19 @@ def _distinct(schemas: Iterable[tuple[str, InternalSchema]]) -> Iterator[tuple[s
 
 def _archived_times(state: TableState) -> list[str]:
     """The requested times of archived commits that are not on the active timeline, oldest first."""
-    archived = {one.requested_time for one in load_archived_instants(state) if one.action in COMMIT_ACTIONS}
+    archived = {instant.requested_time for instant in load_archived_instants(state) if instant.action in COMMIT_ACTIONS}
     return sorted(time for time in archived if _INSTANT.fullmatch(time) and not state.timeline.contains(time))
 
 
 def _first_commit_time(state: TableState) -> str | None:
-    active = [one.requested_time for one in state.timeline.commits()]
+    active = [commit.requested_time for commit in state.timeline.commits()]
     return min([*_archived_times(state)[:1], *active[:1]], default=None)
 
 
 def _iter_commits(state: TableState) -> Iterator[tuple[str, CommitMetadata]]:
     """The metadata of all commits, archived ones too, oldest first."""
     archived = read_archived_commits(state, _archived_times(state))
-    active = {one.requested_time: one for one in state.timeline.commits()}
+    active = {commit.requested_time: commit for commit in state.timeline.commits()}
     for time in sorted({*archived, *active}):
         yield time, archived[time] if time in archived else read_commit_metadata(state, active[time])
 

@@ -44,21 +44,25 @@ class FloatWidening(StrEnum):
 class ReadContext:
     """The context shared by the splits of one plan.
 
-    ``table_path`` is the folder as it was opened, with its ``storage_options``; workers read with both, so they include
-    any secrets of the user's.
-    ``committed_instants``, ``pending_instants`` and ``timeline_start`` decide which log blocks count: those of
-    committed instants, and those from before the start of the active timeline. ``path_columns`` are read from the
-    partition path instead of the files. ``field_defaults`` holds the schema's defaults of missing fields that are not
-    null. ``schema_ids`` is the query's schema with column ids and ``schema_history`` all its versions, as Hudi's
-    JSON. ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the system's
-    memory, shared by the slices that are read at the same time. ``commit_times`` are those of the rows that an
-    incremental query returns, None for other queries; with ``filters_base_rows_before_merge``, base rows of other
-    commits are not merged, otherwise those of row groups without any of these; with ``filters_parquet_blocks``, nor are
-    Parquet log blocks without a row of these commits. ``fields_spell_keys`` is whether record keys are made of nothing
-    but the values of the record key fields, as texts. ``skips_slices`` says whether indexes may be used;
-    ``bucket_count`` and ``bucket_fields`` are as in ``ReadOptions``, as are ``bootstrap_source``, ``blob_sources`` and
-    ``blob_content``. ``needs_keys`` is whether the table was opened with keys of its base files: they are not part of
-    this, so splits then stay in their process.
+    Where the table is: ``table_path`` is the folder as it was opened, with its ``storage_options``. Workers read with
+    both, so they include any secrets of the user's. ``needs_keys`` is whether the table was opened with keys of its
+    base files; keys are not part of the context, so splits then stay in their process.
+
+    Which log blocks count: blocks of ``committed_instants`` up to ``latest_instant``, and blocks from before
+    ``timeline_start`` unless they are of ``pending_instants``.
+
+    The columns: ``path_columns`` are read from the partition path instead of the files. ``field_defaults`` has the
+    defaults of missing fields, if they are not null. ``schema_ids`` is the query's schema with column ids, and
+    ``schema_history`` all its versions, as Hudi's JSON. ``fields_spell_keys`` is whether record keys consist of nothing
+    but the values of the record key fields, as texts.
+
+    Incremental queries: ``commit_times`` are the commits whose rows are returned, None for other queries. With
+    ``filters_base_rows_before_merge``, base rows of other commits are not merged; otherwise only row groups without any
+    row of these commits are left out. With ``filters_parquet_blocks``, so are Parquet log blocks without such a row.
+
+    Options: ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the memory,
+    shared by the slices that are read at the same time. ``skips_slices`` is whether indexes may be used. The others are
+    as in ``ReadOptions``.
 
     Part of a ``Split``. Its fields are for the readers of this package and may change with any release.
     """
@@ -94,7 +98,7 @@ class ReadContext:
 
     def __getstate__(self) -> list[Any]:
         self.require_no_keys()
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, attribute.name) for attribute in fields(self)]
 
     def require_no_keys(self) -> None:
         """Raises if the base files need keys, which a reader that has nothing but the split would lack.
@@ -127,7 +131,7 @@ class ReadContext:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns of which record keys are built.
+        """The columns from which record keys are built.
 
         Raises:
             UnsupportedTableError: the table has neither key columns nor meta columns, or keys are made of values whose
@@ -138,9 +142,9 @@ class ReadContext:
         if not self.record_key_fields:
             raise UnsupportedTableError("record key", "no meta columns and no record key fields", "one or the other")
         for name in self.record_key_fields:
-            found = self._what_has_no_text(name)
-            if found is not None:
-                raise UnsupportedTableError("record key", f"no meta columns, and {found}", _KEY_FIELDS)
+            unusable = self._what_has_no_text(name)
+            if unusable is not None:
+                raise UnsupportedTableError("record key", f"no meta columns, and {unusable}", _KEY_FIELDS)
         return tuple(dict.fromkeys(ordering_path(name)[0] for name in self.record_key_fields))
 
     def _what_has_no_text(self, name: str) -> str | None:
@@ -162,12 +166,12 @@ class ReadContext:
 
 @lru_cache(maxsize=64)
 def _values_of(defaults: Defaults, schema: pa.Schema) -> Mapping[str, Value]:
-    texts, found = dict(defaults), {}
+    texts, values = dict(defaults), {}
     for field_ in schema:
         with suppress(UnsupportedTableError):
             if (default := default_of(field_.name, field_.type, texts)) is not None:
-                found[field_.name] = default[0]
-    return found
+                values[field_.name] = default[0]
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,13 @@
-"""The columns of a table by its data files or its archived timeline, where no commit on the active one has a schema.
+"""What data files say of a table's columns, where commits and properties do not.
 
-Such is the timeline of a streaming source of which nothing but empty batches has not been archived yet.
+The columns themselves, if no commit on the active timeline has a schema: such is the timeline of a streaming source
+that has written nothing but empty batches lately. Hudi reads the files of the newest commit that wrote any, and without
+one reads the table as empty; here the archive and the newest data file are looked at then. And whether rows have the
+operation of a changelog, as Flink writes it, which the properties need not say.
 
-Source: ``TableSchemaResolver.fetchSchemaFromFiles``. Hudi reads the files of the newest commit that wrote any; where
-there is none, it reads the table as empty. The archive, and the newest data file, are looked at here then.
+The schema of a log file is in the header of a block. Large files are read in parts, from the end or the head on.
 
-Whether the rows of a table have the operation of a changelog, as Flink writes it.
-
-The properties of a table need not say so. Hudi looks for the column in a data file of the newest commit.
-
-Source: ``TableSchemaResolver.hasOperationField``.
-
-The blocks of a log file without their contents: it is read in parts, as far as headers and footers need it.
+Source: ``TableSchemaResolver.fetchSchemaFromFiles`` and ``hasOperationField``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,23 +42,30 @@ from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_bridge.timeline.timeline import TableState
 
 _PART_BYTES = 1 << 18
-"""Has the header of a block of 100,000 records with their positions."""
+"""Enough for the header of a block of 100,000 records with their positions."""
 _BEFORE_BYTES = 64
-"""Of the end of a block, its length is looked at first, then the footer before it."""
-_KEPT_BYTES = 8
+"""A block is read from its end: first its length, then the footer before it."""
+_CONTENT_BYTES = 8
 """The version of an Avro or delete block, and the number of records of an Avro block."""
+_AVRO_SCHEMA = b"parquet.avro.schema"
+"""Where Parquet's Avro writer keeps the schema of the rows."""
+_MOST_FILES = 3
+_MOST_COMMITS = 3
+_BYTES_OF_ANSWER = 128
+"""What the answer counts in the cache, with its key."""
+_KEY = "rows have operations"
 
 
 def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
-    """All blocks of a log file, of whose contents only the first bytes are there.
+    """All blocks of a log file, with only the first bytes of their contents.
 
     Raises:
         CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
         UnsupportedTableError: a block is of an unknown version or type.
         StorageError: the file cannot be read.
     """
-    with _opened(storage, path, size_bytes) as parts:
-        return _heads(parts, path)
+    with _open_parts(storage, path, size_bytes) as parts:
+        return _scan(parts, path)
 
 
 def newest_schema(storage: Storage, path: str) -> str | None:
@@ -70,7 +73,7 @@ def newest_schema(storage: Storage, path: str) -> str | None:
 
     Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
     """
-    with _opened(storage, path) as parts:
+    with _open_parts(storage, path) as parts:
         end = parts.size
         if not is_native_name(path):
             while end and (block := block_before(parts, end, path)) is not None:
@@ -80,64 +83,59 @@ def newest_schema(storage: Storage, path: str) -> str | None:
             if not end:
                 return None
         # It has no such blocks, or is damaged at its end.
-        blocks = _heads(parts, path).blocks
+        blocks = _scan(parts, path).blocks
         return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
 
 
 @contextmanager
-def _opened(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
+def _open_parts(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
     """A context with the bytes of a log file; its size is asked for if it is not given."""
     with storage.open_input(path, size_bytes or None) as file:
         yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
 
 
-def _heads(parts: "_Parts", path: str) -> ScanResult:
+def _scan(parts: "_Parts", path: str) -> ScanResult:
     if is_native_name(path):
         return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, parts.size)), path),), corrupt=())
     return scan_source(parts, path)
 
 
 class _Parts:
-    """The bytes of a file; the two parts that were read last are kept: the head of a block and its end."""
+    """The bytes of a file. The two parts that were read last are buffered: the head of a block and its end."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self.size = size
-        self._read = read
-        self._held: list[tuple[int, bytes]] = []
+        self._read_schema = read
+        self._buffers: list[tuple[int, bytes]] = []
 
     def at(self, start: int, length: int) -> bytes:
         """The bytes from an offset on, fewer at the end of the file."""
         length = max(0, min(length, self.size - start))
         if not length:
             return b""
-        for first, held in self._held:
-            if first <= start and start + length <= first + len(held):
-                return held[start - first : start - first + length]
+        for first, content in self._buffers:
+            if first <= start and start + length <= first + len(content):
+                return content[start - first : start - first + length]
         first = max(0, min(start - _BEFORE_BYTES, self.size - _PART_BYTES))
-        read = self._read(first, min(max(start - first + length, _PART_BYTES), self.size - first))
-        self._held = [*self._held[-1:], (first, read)]
+        read = self._read_schema(first, min(max(start - first + length, _PART_BYTES), self.size - first))
+        self._buffers = [*self._buffers[-1:], (first, read)]
         return read[start - first : start - first + length]
 
     def content(self, start: int, length: int) -> pa.Buffer:
         """The first bytes of the content of a block."""
-        return pa.py_buffer(self.at(start, min(_KEPT_BYTES, length)))
+        return pa.py_buffer(self.at(start, min(_CONTENT_BYTES, length)))
 
     def next_magic(self, start: int) -> int:
         """Where the next block may begin, the end of the file if nowhere."""
         while start < self.size:
             part = self.at(start, _PART_BYTES)
-            place = part.find(MAGIC)
-            if place >= 0:
-                return start + place
+            position = part.find(MAGIC)
+            if position >= 0:
+                return start + position
             if start + len(part) >= self.size:
                 break
             start += len(part) - len(MAGIC) + 1
         return self.size
-
-
-_AVRO_SCHEMA = b"parquet.avro.schema"
-"""Where Parquet's Avro writer keeps the schema of the rows."""
-_MOST_FILES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +163,7 @@ class StoredSchema:
 
 
 def schema_beside_commits(state: TableState, commits: Sequence[Instant]) -> StoredSchema | None:
-    """The columns of a table of which none of the commits has a schema; None if it has no data file.
+    """The columns of a table without a schema in its commits; None if it has no data file.
 
     Raises:
         CorruptTableError: the archived timeline, or a commit, is damaged.
@@ -187,7 +185,7 @@ def stored_schema(storage: Storage, path: str) -> StoredSchema | None:
         StorageError: the file cannot be read.
     """
     try:
-        return _read(storage, path)
+        return _read_schema(storage, path)
     except StorageError:
         raise
     except (FileNotFoundError, HudiReadError):
@@ -200,7 +198,7 @@ def stored_schema(storage: Storage, path: str) -> StoredSchema | None:
         return None
 
 
-def _read(storage: Storage, path: str) -> StoredSchema | None:
+def _read_schema(storage: Storage, path: str) -> StoredSchema | None:
     name = path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None and base.extension == "parquet":
@@ -238,13 +236,13 @@ def _avro_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _first_stored(storage: Storage, paths: Sequence[str]) -> StoredSchema | None:
-    found = (stored_schema(storage, path) for path in paths)
-    return next((stored for stored in found if stored is not None), None)
+    schemas = (stored_schema(storage, path) for path in paths)
+    return next((stored for stored in schemas if stored is not None), None)
 
 
 def _archived_schema(state: TableState) -> StoredSchema | None:
-    """The schema of the newest archived commit that has one; those of table services count only if no other has."""
-    times = [one.requested_time for one in load_archived_instants(state) if one.action in COMMIT_ACTIONS]
+    """The schema of the newest archived commit that has one; commits of table services count only if no other has."""
+    times = [instant.requested_time for instant in load_archived_instants(state) if instant.action in COMMIT_ACTIONS]
     commits = read_archived_commits(state, [time for time in times if time <= state.instant])
     texts = [
         (commit.can_update_schema, time, commit.schema_text) for time, commit in commits.items() if commit.schema_text
@@ -266,40 +264,39 @@ def _newest_stored(state: TableState) -> StoredSchema | None:
     files.sort(reverse=True)
     stored = _first_stored(storage, [path for _, path in files[:_MOST_FILES]])
     if stored is None and files:
-        found = f"none in the commits, in hoodie.table.create.schema, and in data files ({files[0][1]})"
-        raise UnsupportedTableError("table schema", found, "one in a commit, in the properties or in a data file")
+        actual = f"none in the commits, in hoodie.table.create.schema, and in data files ({files[0][1]})"
+        raise UnsupportedTableError("table schema", actual, "one in a commit, in the properties or in a data file")
     return stored
 
 
-_MOST_COMMITS = 3
-_BYTES_OF_ANSWER = 128
-_KEY = "rows have operations"
-
-
-def with_operations(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> TableConfig:
+def with_operations(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> TableConfig:
     """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
 
-    ``known`` is a commit of which the metadata has been read already, if any has. The answer is kept: writers of one
+    ``read_commit`` is a commit whose metadata has been read already, if any. The answer is cached: the writers of a
     table do not change it, and where they did, rows with an operation are refused.
     """
-    config, kept = state.config, state.storage.cache
+    config, cache = state.config, state.storage.cache
     if config.allow_operation_field is not None or not config.populates_meta_fields:
         return config
-    answer: bool | None = kept.get(_KEY)
+    answer: bool | None = cache.get(_KEY)
     if answer is None:
-        names = (_column_names(state.storage, stat) for stat in islice(_newest_files(state, known), _MOST_FILES))
-        found = next((OPERATION_COLUMN in some for some in names if some is not None), None)
-        answer = bool(found)
-        if found is not None:
-            kept.put(_KEY, found, _BYTES_OF_ANSWER)
+        names = (_column_names(state.storage, stat) for stat in islice(_newest_files(state, read_commit), _MOST_FILES))
+        has_operation = next((OPERATION_COLUMN in some for some in names if some is not None), None)
+        answer = bool(has_operation)
+        if has_operation is not None:
+            cache.put(_KEY, has_operation, _BYTES_OF_ANSWER)
     return replace(config, allow_operation_field=answer)
 
 
-def _newest_files(state: TableState, known: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
+def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
     """What the newest commit has written that has written anything."""
     for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
         try:
-            metadata = known[1] if known is not None and commit == known[0] else read_commit_metadata(state, commit)
+            metadata = (
+                read_commit[1]
+                if read_commit is not None and commit == read_commit[0]
+                else read_commit_metadata(state, commit)
+            )
         except (CorruptTableError, DataFileGoneError):
             # A commit that is read for rows, too, is an error then.
             continue

@@ -1,20 +1,12 @@
 """The data files of a table, as the file slices that queries see.
 
-They are found in an index of files, if there is one that can be used and more than a few folders are needed, or by
-listing folders. A folder is listed once, when a query first needs it. File slices are cached too, except in tables of
-very many files.
+Files are found in an index of files, if one can be used and more than a few folders are needed, or by listing folders.
+A folder is listed once, when a query first needs it; file slices are cached too, except in tables of very many files.
+A listing does not tell which of the files that Hudi did not write belong to the table: where there are some, the index
+is asked, or the commits. ``CurrentFiles`` is for queries that know from commits which files they need; a file that the
+index lacks is looked for in storage, so that nothing counts as gone that is there.
 
-A listing does not tell which of the files that Hudi did not write belong to the table. Where there are some, the index
-is asked, or the commits.
-
-The files that some partitions have now, for queries that know from commits which files they need.
-
-Of more than a few partitions, the index of files is asked, if there is one. A file that it does not have is looked for
-in storage, so that nothing counts as gone that is there.
-
-Opens a table: its current state, checked to have a timeline if it has data files.
-
-Without the check, a table whose timeline was deleted would read as empty.
+``open_state`` opens a table. It refuses one that has data files and no timeline, which would read as empty.
 """
 
 import json
@@ -33,7 +25,7 @@ from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import ReadOptions, with_read_options
 from hudi_bridge.splits.committed_files import CommittedFiles
-from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
+from hudi_bridge.splits.external_files import may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_data_file
 from hudi_bridge.splits.file_system_view import (
     FILES,
@@ -48,20 +40,23 @@ from hudi_bridge.splits.file_system_view import (
 )
 from hudi_bridge.splits.notes import LISTING, METADATA_TABLE, PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes
 from hudi_bridge.splits.partitioning import QueryColumns, certain_values, matching_partitions
-from hudi_bridge.splits.partitions import LISTING_THREADS, folders_in, is_partition, list_partitions
+from hudi_bridge.splits.partitions import folders_in, is_partition, list_partitions
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.time_travel import validate_not_cleaned
 from hudi_bridge.timeline.timeline import TableState
 
-_MAX_KEPT_SLICES = 20_000
+_MAX_CACHED_SLICES = 20_000
+"""About 7 MB, at 350 bytes a slice."""
 _MOST_PLAIN_ENTRIES = 1_000
+"""Beyond so many entries, listings are compressed."""
 _PARTITIONS_AT_FIRST = 256
+"""Few enough that the first slices are there soon."""
 _MOST_PARTITIONS_AT_ONCE = 1 << 13
-"""How many partitions are listed before any slice of them is given out. All are in memory then."""
+"""How many partitions are listed, and in memory, before any of their slices is given out."""
 _FEW_FOLDERS = 8
-"""So many folders are listed sooner than the index is read, which has a timeline and some files of its own."""
+"""Listing up to so many folders takes less time than reading the index, which has a timeline and files of its own."""
 _LISTED_SOONER = f"the table has at most {_FEW_FOLDERS} folders"
 _FEW_NAMED = f"at most {_FEW_FOLDERS} partitions are needed"
 _FASTEST = 1
@@ -89,8 +84,8 @@ class FileIndex(Protocol):
 class FolderListings:
     """Cached listings of a table's folders, and the index that is asked first for data files, if any.
 
-    Entries are compressed to a few bytes each, since names in one folder are similar; those of the first small folders
-    are kept as they are.
+    Entries are compressed to a few bytes each, since names in one folder are similar. The first small folders are not
+    compressed: most tables have no others.
     """
 
     def __init__(
@@ -104,7 +99,7 @@ class FolderListings:
         self.why_no_index = why_no_index
         self._state = state
         self._storage = state.storage
-        self._holds_others = False
+        self._may_hold_external = False
         self._packed: dict[str, bytes] = {}
         self._plain: dict[str, tuple[FileInfo, ...]] = {}
         self._plain_entries = 0
@@ -138,7 +133,7 @@ class FolderListings:
     @property
     def registered(self) -> Mapping[str, Sequence[FileInfo]]:
         """The external files by partition, if folders that have been listed may hold some; raises like ``files``."""
-        return self._registered if self._holds_others else {}
+        return self._registered if self._may_hold_external else {}
 
     @cached_property
     def _registered(self) -> Mapping[str, Sequence[FileInfo]]:
@@ -146,7 +141,7 @@ class FolderListings:
 
     def expect_external(self) -> None:
         """Look for external files from now on, wherever listings do not tell that there are any."""
-        self._holds_others = True
+        self._may_hold_external = True
 
     def files(self, paths: Sequence[str], *, must_exist: bool = True) -> Mapping[str, Sequence[FileInfo]]:
         """The files of partitions by folder listings, with the external ones under the names of commits.
@@ -158,7 +153,7 @@ class FolderListings:
             StorageError: a folder cannot be listed.
         """
         self.fetch(paths, must_exist=must_exist)
-        indexed = self.index.files(paths) if self._holds_others and self.index is not None else None
+        indexed = self.index.files(paths) if self._may_hold_external and self.index is not None else None
         if indexed is not None:
             by_path = indexed_files(indexed)
             return {path: by_path.get(path, ()) for path in paths}
@@ -190,8 +185,8 @@ class FolderListings:
             CorruptTableError: a folder in a partition has the name of a base file or a log file.
             StorageError: a folder cannot be listed.
         """
-        wanted = list(groups)
-        missing = sorted({path for path, _ in wanted}.difference(self._groups))
+        ids = list(groups)
+        missing = sorted({path for path, _ in ids}.difference(self._groups))
         index = self.index_of(len(missing))
         indexed = None if index is None else index.files(missing)
         if indexed is None:
@@ -201,7 +196,7 @@ class FolderListings:
             by_path = indexed_files(indexed)
             for path in missing:
                 self._groups[path] = _by_file_id(by_path.get(path, ()))
-        return {(path, file_id): self._groups[path].get(file_id, ()) for path, file_id in wanted}
+        return {(path, file_id): self._groups[path].get(file_id, ()) for path, file_id in ids}
 
     def are_few(self) -> bool:
         """Whether the table has few folders, all of them partitions without folders; lists them, if it may be so few.
@@ -221,19 +216,19 @@ class FolderListings:
             return False
         self.fetch(folders, must_exist=False)
         listings = (self.entries(path, must_exist=False) for path in folders)
-        return not self._holds_others and all(
+        return not self._may_hold_external and all(
             is_partition(listing) and not any(info.is_dir for info in listing) for listing in listings
         )
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
         unknown = [path for path in paths if path not in self._packed and path not in self._plain]
-        map_in_threads(partial(self._list, must_exist=must_exist), unknown, LISTING_THREADS)
+        map_in_threads(partial(self._list, must_exist=must_exist), unknown, REQUESTS_AT_ONCE)
 
     def _list(self, path: str, *, must_exist: bool) -> tuple[FileInfo, ...]:
         listing = self._storage.list_directory(path, must_exist=must_exist)
         # Threads that list at the same time set nothing but true.
-        self._holds_others = self._holds_others or holds_others(listing)
+        self._may_hold_external = self._may_hold_external or may_hold_external(listing)
         for info in listing if is_partition(listing) else ():
             # It may be a partition itself, of a value that looks like the name of a file.
             if info.is_dir and is_data_file(info.name) and not is_partition(self._storage.list_directory(info.path)):
@@ -250,18 +245,18 @@ class FolderListings:
 
 def indexed_files(files: pa.Table) -> Mapping[str, Sequence[FileInfo]]:
     """Files that an index has, with the columns of ``FILES``, by partition."""
-    found: dict[str, list[FileInfo]] = defaultdict(list)
+    by_path: dict[str, list[FileInfo]] = defaultdict(list)
     for path, name, size in zip(*(files.column(field).to_pylist() for field in FILES.names), strict=True):
-        found[path].append(FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False))
-    return found
+        by_path[path].append(FileInfo(path=f"{path}/{name}" if path else name, size_bytes=size, is_dir=False))
+    return by_path
 
 
 def _by_file_id(files: Iterable[FileInfo]) -> Mapping[str, Sequence[FileInfo]]:
-    found: dict[str, list[FileInfo]] = defaultdict(list)
+    by_id: dict[str, list[FileInfo]] = defaultdict(list)
     for info in files:
         if not info.is_dir:
-            found[file_id_of(info.name)].append(info)
-    return dict(found)
+            by_id[file_id_of(info.name)].append(info)
+    return dict(by_id)
 
 
 def _in_growing_parts(paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -322,7 +317,7 @@ class TableFiles:
     ) -> list[str]:
         """The partitions that may have rows passing the filter; ``columns`` are those of the query.
 
-        With ``within``, those of these paths; others are not asked for.
+        With ``within``, only partitions of these paths; others are not listed.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -350,10 +345,10 @@ class TableFiles:
             if not indexed:
                 return listed, are_listed
         values = {path: certain_values(path, config, schema, path_columns) for path in sorted(indexed)}
-        found = matching_partitions(self._state.storage, schema, row_filter, values)
+        passing = matching_partitions(self._state.storage, schema, row_filter, values)
         if notes is not None:
-            notes.counted(PARTITION_CONDITION, len(values), len(found), PARTITIONS)
-        return (sorted([*listed, *found]) if listed else found), are_listed
+            notes.counted(PARTITION_CONDITION, len(values), len(passing), PARTITIONS)
+        return (sorted([*listed, *passing]) if listed else passing), are_listed
 
     def _listed_partitions(
         self, columns: QueryColumns, row_filter: pc.Expression | None, notes: PlanNotes | None
@@ -364,8 +359,8 @@ class TableFiles:
         if self._state.storage.is_local:
             return sorted(list_all())
         steps: list[Callable[[], object]] = [list_all, lambda: self._committed.by_folder]
-        found, _ = map_in_threads(lambda step: step(), steps, len(steps))
-        return sorted(cast("list[str]", found))
+        partitions, _ = map_in_threads(lambda step: step(), steps, len(steps))
+        return sorted(cast("list[str]", partitions))
 
     def _require_partitions(
         self, paths: Collection[str], columns: QueryColumns, row_filter: pc.Expression | None, *, of_base_files: bool
@@ -402,7 +397,7 @@ class TableFiles:
         With ``within``, those in partitions of these paths, which need not exist; no other is listed.
 
         Raises:
-            InstantNotReadableError: files were removed between the listing of the timeline and those of folders.
+            InstantNotReadableError: files were removed after the timeline and before the folders were listed.
             StorageError: a folder cannot be listed.
             UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
         """
@@ -414,8 +409,8 @@ class TableFiles:
         are_named = within is not None
         if notes is not None and are_named and self._lists_named(len(chosen)):
             notes.files_found_by = FileSource(name=LISTING, why_not_metadata_table=_FEW_NAMED)
-        for _, pieces in self._slices_in(chosen, of_base_files=of_base_files, are_named=are_named):
-            yield from pieces
+        for _, slices in self._slices_in(chosen, of_base_files=of_base_files, are_named=are_named):
+            yield from slices
 
     def slices_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, FileSlice]:
         """The file slices that a snapshot reads of the given file groups, without groups that are not part of it.
@@ -429,15 +424,15 @@ class TableFiles:
         for (path, file_id), of_group in files.items():
             self._committed.require(path, of_group, self._timeline, file_ids=(file_id,))
         return {
-            (path, piece.file_id): piece
+            (path, file_slice.file_id): file_slice
             for (path, _), of_group in files.items()
-            for piece in self._latest(path, of_group, of_base_files=False)
+            for file_slice in self._latest(path, of_group, of_base_files=False)
         }
 
-    def has_input(self, piece: FileSlice) -> bool:
+    def has_input(self, file_slice: FileSlice) -> bool:
         """Whether a slice has files from before the pending compaction of its file group, if there is one."""
-        group = (piece.partition_path, piece.file_id)
-        return self._timeline.pending_compactions.get(group) != piece.base_instant_time
+        group = (file_slice.partition_path, file_slice.file_id)
+        return self._timeline.pending_compactions.get(group) != file_slice.base_instant_time
 
     @property
     def registers_external(self) -> bool:
@@ -473,18 +468,18 @@ class TableFiles:
             if indexed is not None or self._listings.count != self._checked_listings:
                 self._require_nothing_removed(by_index=indexed is not None)
             for path in part:
-                pieces = self._slices.get((of_base_files, path))
-                if pieces is None:
+                slices = self._slices.get((of_base_files, path))
+                if slices is None:
                     if indexed is None:
                         self._committed.require(path, files[path], self._timeline, of_base_files=of_base_files)
-                        pieces = self._latest(path, files[path], of_base_files=of_base_files)
+                        slices = self._latest(path, files[path], of_base_files=of_base_files)
                     else:
-                        pieces = plain.of(path)
+                        slices = plain.of(path)
                         if path in others:
-                            pieces += self._latest(path, others[path], of_base_files=of_base_files)
-                            pieces.sort(key=lambda piece: piece.file_id)
-                    self._keep((of_base_files, path), pieces)
-                yield path, pieces
+                            slices += self._latest(path, others[path], of_base_files=of_base_files)
+                            slices.sort(key=lambda file_slice: file_slice.file_id)
+                    self._cache((of_base_files, path), slices)
+                yield path, slices
 
     def _lists_named(self, folders: int) -> bool:
         """Whether there is an index, and yet so few folders whose names are known are listed."""
@@ -493,7 +488,7 @@ class TableFiles:
     def _require_nothing_removed(self, *, by_index: bool) -> None:
         """Raises if files that have just been listed may lack some that the state needs.
 
-        What was removed between the listing of the timeline and those of folders would go unnoticed.
+        What was removed after the timeline and before the folders were listed would go unnoticed.
         """
         state, listings = self._state, self._listings.count
         if by_index:
@@ -513,13 +508,13 @@ class TableFiles:
         """The slices that a query reads of the files of a partition, ordered by file id."""
         latest = latest_read_optimized_slice if of_base_files else latest_snapshot_slice
         groups = build_file_groups(path, files, self._timeline)
-        found = (latest(group, self._timeline) for group in groups)
-        return [piece for piece in found if piece is not None]
+        newest = (latest(group, self._timeline) for group in groups)
+        return [file_slice for file_slice in newest if file_slice is not None]
 
-    def _keep(self, key: tuple[bool, str], pieces: Sequence[FileSlice]) -> None:
-        self._made += len(pieces)
-        if self._made <= _MAX_KEPT_SLICES:
-            self._slices[key] = pieces
+    def _cache(self, key: tuple[bool, str], slices: Sequence[FileSlice]) -> None:
+        self._made += len(slices)
+        if self._made <= _MAX_CACHED_SLICES:
+            self._slices[key] = slices
 
     @cached_property
     def _index(self) -> FileIndex | None:
@@ -547,15 +542,15 @@ class CurrentFiles:
         Raises:
             StorageError: a folder cannot be listed.
         """
-        wanted = set(paths)
-        folders = {_folder(path) for path in wanted}.difference(self._files)
+        expected = set(paths)
+        folders = {_folder(path) for path in expected}.difference(self._files)
         index = self._listings.index_of(len(folders))
         indexed = None if index is None else index.files(sorted(folders))
         if indexed is not None:
             self._indexed |= folders
-            found = indexed_files(indexed)
-            self._files |= {folder: {info.path: info for info in found.get(folder, ())} for folder in folders}
-            folders = {folder for path in wanted if path not in self._files[folder := _folder(path)]} & self._indexed
+            by_folder = indexed_files(indexed)
+            self._files |= {folder: {info.path: info for info in by_folder.get(folder, ())} for folder in folders}
+            folders = {folder for path in expected if path not in self._files[folder := _folder(path)]} & self._indexed
             self._indexed -= folders
         self._list(folders)
 
@@ -595,7 +590,7 @@ def open_state(
     """
     config = with_read_options(read_table_config(storage), options)
     read_options = ReadOptions.of(options, payloads, log_memory_bytes)
-    return _checked(TableState.load(storage, config, read_options))
+    return _require_timeline(TableState.load(storage, config, read_options))
 
 
 def refreshed(state: TableState) -> TableState:
@@ -604,10 +599,10 @@ def refreshed(state: TableState) -> TableState:
     Raises:
         CorruptTimelineError: the timeline is empty, and a partition has data files.
     """
-    return _checked(TableState.load(state.storage, state.config, state.options))
+    return _require_timeline(TableState.load(state.storage, state.config, state.options))
 
 
-def _checked(state: TableState) -> TableState:
+def _require_timeline(state: TableState) -> TableState:
     if not state.timeline.instants:
         _require_no_data(state)
     return state
@@ -619,5 +614,5 @@ def _require_no_data(state: TableState) -> None:
     partitions = list_partitions(state, pa.schema([]), (), None, listings.entries)
     for info in (info for path in partitions for info in listings.entries(path) if not info.is_dir):
         if is_data_file(info.name):
-            found = f"no instant, although there is the data file {info.path}"
-            raise CorruptTimelineError(state.config.timeline_path, None, found, "the timeline of the table")
+            actual = f"no instant, although there is the data file {info.path}"
+            raise CorruptTimelineError(state.config.timeline_path, None, actual, "the timeline of the table")

@@ -1,1 +1,1 @@
-"""Files of a table, wherever they are."""
+"""Files of a table, wherever they are: all file systems alike, with timeouts and retries, and without secrets."""

@@ -1,10 +1,9 @@
 """Opens the file system that a URI names, with storage options.
 
-Options of object stores have the names that other libraries on ``object_store`` have (Polars, delta-rs, hudi-rs), with
+Options of object stores have the names that other libraries on ``object_store`` use (Polars, delta-rs, hudi-rs), with
 or without the prefix of the store, in any case: ``aws_region``, ``region``, ``AWS_REGION``; some have several. A URI
-that Arrow has no client for is opened by fsspec, with fsspec's own options.
-
-Adapter of Python file systems for Arrow, which does not mistake failures for empty folders.
+that Arrow has no client for is opened by fsspec, with fsspec's own options. Arrow's adapter for fsspec mistakes
+failures for empty folders, so there is another one here.
 """
 
 import errno
@@ -23,6 +22,20 @@ from pyarrow import fs  # noqa: TID251 - what storage opens files with
 from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
 from hudi_bridge.storage.masking import Location, masked
 from hudi_bridge.threads import call_with_timeout, timeout_seconds
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss", "gcs": "gs"}
+_WITHOUT_OPTIONS = ("file", "hdfs", "viewfs")
+"""The schemes of Arrow's clients that take their settings from the machine."""
+# Timeouts of Arrow's own clients: for a connection, for bytes to arrive, or for all retries. By default they may wait
+# for a quarter of an hour, or forever.
+_CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
+    "S3FileSystem": {"connect_timeout": 10, "request_timeout": 20},
+    "GcsFileSystem": {"retry_time_limit": timedelta(seconds=60)},
+}
+# Google's client wants to know when a token ends, and asks for another one then, which nobody can give it.
+_TOKEN_LIFE = timedelta(hours=1)
+_S3_IN_URI = ("region", "scheme", "endpoint_override")
 
 
 class FsspecHandler(fs.FSSpecHandler):
@@ -92,21 +105,6 @@ def _file_info(entry: "dict[str, Any]") -> fs.FileInfo:
     return fs.FileInfo(entry["name"].rstrip("/"), kind, size=entry["size"] if kind == fs.FileType.File else None)
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss", "gcs": "gs"}
-_WITHOUT_OPTIONS = ("file", "hdfs", "viewfs")
-"""The schemes of Arrow's clients that take their settings from the machine."""
-
-# Timeouts of Arrow's own clients: for a connection, for bytes to arrive, or for all retries. By default they may wait
-# for a quarter of an hour, or forever.
-_CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
-    "S3FileSystem": {"connect_timeout": 10, "request_timeout": 20},
-    "GcsFileSystem": {"retry_time_limit": timedelta(seconds=60)},
-}
-# Google's client wants to know when a token ends, and asks for another one then, which nobody can give it.
-_TOKEN_LIFE = timedelta(hours=1)
-
-
 def _flag(value: object) -> bool:
     text = str(value).lower()
     if text not in ("true", "false"):
@@ -143,17 +141,17 @@ class _Client:
         Raises:
             QueryError: an option is unknown, is given twice, or has an invalid value.
         """
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for given, value in options.items():
             argument, parse = self._argument(given)
-            if argument in found:
+            if argument in arguments:
                 raise QueryError("storage_options", repr(given), "each setting once")
             try:
-                found[argument] = parse(value)
+                arguments[argument] = parse(value)
             except ValueError as error:
                 # The value may be a secret.
                 raise QueryError("storage_options", f"another value of {given}", str(error)) from None
-        return found
+        return arguments
 
     def _argument(self, given: str) -> tuple[str, Callable[[object], object]]:
         name = given.lower()
@@ -271,12 +269,9 @@ def _by_client(scheme: str, uri: str, arguments: dict[str, Any]) -> tuple[fs.Fil
     if arguments:
         # It is pickled as the arguments of its constructor.
         state: Any = filesystem.__reduce__()[1]
-        known = {name: value for name, value in state[0].items() if value not in ("", None)}
-        filesystem = kind(**known | arguments)
+        current = {name: value for name, value in state[0].items() if value not in ("", None)}
+        filesystem = kind(**current | arguments)
     return filesystem, path
-
-
-_S3_IN_URI = ("region", "scheme", "endpoint_override")
 
 
 def _google(uri: str, arguments: dict[str, Any]) -> tuple[fs.FileSystem, str]:

@@ -58,7 +58,7 @@ class _Parts:
 
     scheme: str
     user: str | None
-    place: str
+    address: str
     query: str = ""
     fragment: str = ""
 
@@ -71,10 +71,10 @@ class _Parts:
         elif ":" in authority and "@" in rest and not cls._has_port(scheme, authority):
             # A sign in the password ended the authority; all up to the last @ belongs to the password.
             user = rest.rpartition("@")[0]
-        place = rest if user is None else rest[len(user) + 1 :]
-        place, hash_sign, fragment = place.partition("#")
-        place, question_mark, query = place.partition("?")
-        return cls(scheme, user, place, question_mark + query, hash_sign + fragment)
+        address = rest if user is None else rest[len(user) + 1 :]
+        address, hash_sign, fragment = address.partition("#")
+        address, question_mark, query = address.partition("?")
+        return cls(scheme, user, address, question_mark + query, hash_sign + fragment)
 
     @staticmethod
     def _has_port(scheme: str, authority: str) -> bool:
@@ -110,7 +110,7 @@ class _Parts:
 
     def shown(self) -> str:
         """The URI without secrets."""
-        return f"{self.scheme}{self.shown_user}{self.place}{self.shown_options}"
+        return f"{self.scheme}{self.shown_user}{self.address}{self.shown_options}"
 
 
 def _shown_option(option: str) -> str:
@@ -167,8 +167,8 @@ class Location:
         if not sign:
             return None
         if self.is_path:
-            user, at, place = rest.rpartition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
-            return _Parts(f"{scheme}://", user if at else None, place)
+            user, at, address = rest.rpartition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
+            return _Parts(f"{scheme}://", user if at else None, address)
         return _Parts.of(f"{scheme}://", rest)
 
     def uri(self, path: str = "") -> str:
@@ -187,7 +187,7 @@ class Location:
         parts = self._parts
         if parts is None:
             return _joined(self.given, (*self.names, path))
-        return _joined(f"{parts.scheme}{parts.shown_user}{parts.place}", (*self.names, path)) + parts.shown_options
+        return _joined(f"{parts.scheme}{parts.shown_user}{parts.address}", (*self.names, path)) + parts.shown_options
 
     def public(self, path: str = "") -> str:
         """The path or URI for clients that have their own credentials; nothing in it is escaped."""
@@ -195,8 +195,8 @@ class Location:
         if parts is None:
             return _joined(self.given, (*self.names, path))
         is_escaped = parts.scheme.removesuffix("://").lower() in _PARSED_SCHEMES and not self.is_path
-        place = (unquote(parts.place) if is_escaped else parts.place).rstrip("/")
-        return _joined(f"{parts.scheme}{parts.public_user}{place}", (*self.names, path))
+        address = (unquote(parts.address) if is_escaped else parts.address).rstrip("/")
+        return _joined(f"{parts.scheme}{parts.public_user}{address}", (*self.names, path))
 
     def mask(self, text: str) -> str:
         """A text about this folder without secrets, also where the URI is one that cannot be parsed."""
@@ -210,6 +210,6 @@ class Location:
 
 def _joined(folder: str, names: tuple[str, ...]) -> str:
     """The folder with names below it; as it is if there are none."""
-    below = "/".join(filter(None, names))
+    path = "/".join(filter(None, names))
     base = folder.rstrip("/")
-    return f"{base}{'//' if base.endswith(':') else ''}/{below}" if below else folder
+    return f"{base}{'//' if base.endswith(':') else ''}/{path}" if path else folder

@@ -1,4 +1,4 @@
-"""Reads ranges of the files of a store."""
+"""Reads ranges of the files of a store, several requests at a time, and notices answers that are cut short."""
 
 import io
 import os
@@ -19,7 +19,9 @@ from hudi_bridge.storage.retries import CutAnswerError
 PIECE_BYTES = 1 << 24
 """The most bytes of one request, which have to arrive before the timeout."""
 _PIECES_AT_ONCE = 4
+"""Large requests are limited by bandwidth, not by waiting."""
 _MARK_BYTES = 16
+"""Random bytes that data does not have by chance."""
 
 Result = TypeVar("Result")
 
@@ -165,7 +167,7 @@ def ranges_of(
 
 
 def read_in_pieces(file: Ranges, start: int, size: int) -> pa.Buffer:
-    """The bytes of a range, in requests of limited size, of which some are done at the same time."""
+    """The bytes of a range, in requests of limited size, several at the same time."""
     if not size:
         # Stores refuse an empty range.
         return pa.py_buffer(b"")
@@ -184,7 +186,7 @@ def read_in_pieces(file: Ranges, start: int, size: int) -> pa.Buffer:
 
 
 class FileOfRanges(io.RawIOBase):
-    """A file of a store, which is read in ranges; each range is one request, unless its bytes are held.
+    """A file of a store that is read in ranges; each range is one request, unless its bytes are buffered.
 
     Threads may share it as long as each seeks and reads through Arrow, which locks it.
     """
@@ -194,7 +196,7 @@ class FileOfRanges(io.RawIOBase):
         self.size_bytes = ranges.size
         self._ranges = ranges
         self._position = 0
-        self._held: dict[int, tuple[int, pa.Buffer]] = {}
+        self._buffers: dict[int, tuple[int, pa.Buffer]] = {}
         self._numbers = count()
         self._first: list[int] = []
 
@@ -209,7 +211,7 @@ class FileOfRanges(io.RawIOBase):
     def hold(self, start: int, content: pa.Buffer) -> int:
         """Hold the bytes from an offset on; returns a number with which to release them."""
         number = next(self._numbers)
-        self._held[number] = (start, content)
+        self._buffers[number] = (start, content)
         return number
 
     def hold_for_first_read(self, numbers: list[int]) -> None:
@@ -223,11 +225,11 @@ class FileOfRanges(io.RawIOBase):
 
     def release(self, number: int) -> None:
         """Let go of bytes that are held."""
-        self._held.pop(number, None)
+        self._buffers.pop(number, None)
 
     def holds(self, start: int, size: int) -> bool:
         """Whether the bytes of a range are held."""
-        return self._held_range(start, size) is not None
+        return self._buffered(start, size) is not None
 
     def readable(self) -> bool:
         """True."""
@@ -254,18 +256,18 @@ class FileOfRanges(io.RawIOBase):
         if not size:
             return b""
         start, self._position = self._position, self._position + size
-        held = self._held_range(start, size)
-        return self.read_range(start, size) if held is None else held
+        content = self._buffered(start, size)
+        return self.read_range(start, size) if content is None else content
 
     def close(self) -> None:
         """Close the file, and release what is held."""
-        self._held.clear()
+        self._buffers.clear()
         self._ranges.close()
         super().close()
 
-    def _held_range(self, start: int, size: int) -> pa.Buffer | None:
+    def _buffered(self, start: int, size: int) -> pa.Buffer | None:
         # Another thread may hold or release bytes meanwhile.
-        for first, content in tuple(self._held.values()):
+        for first, content in tuple(self._buffers.values()):
             if first <= start and start + size <= first + content.size:
                 return content.slice(start - first, size)
         return None

@@ -53,7 +53,7 @@ def retry_seconds() -> float:
 
 def may_pass(error: BaseException) -> bool:
     """Whether a request that failed with the error may succeed if it is repeated; False for one without an answer."""
-    return not isinstance(error, HudiReadError) and any(_may_pass(one) for one in _causes(error))
+    return not isinstance(error, HudiReadError) and any(_may_pass(cause) for cause in _causes(error))
 
 
 def with_retries(call: Callable[[], Result], may_pass: Callable[[BaseException], bool]) -> Result:
@@ -89,9 +89,9 @@ def _may_pass(error: BaseException) -> bool:
     if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError):
         return False
     response = getattr(error, "response", None)
-    told = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+    of_botocore = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
     of_response = getattr(response, "status_code", None)
-    numbers = (told, of_response, *(getattr(error, name, None) for name in ("status", "status_code", "code")))
+    numbers = (of_botocore, of_response, *(getattr(error, name, None) for name in ("status", "status_code", "code")))
     if any(number in _PASSING_STATUS for number in numbers if isinstance(number, int)):
         return True
     if isinstance(error, OSError) and error.errno in _PASSING_NUMBERS:

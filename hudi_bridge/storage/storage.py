@@ -34,6 +34,7 @@ _LOG = logging.getLogger(__name__)
 # A cache takes at most this part of the memory.
 _SHARE_OF_MEMORY = 8
 _BYTES_OF_A_FOLDER = 1024
+"""What the storage of a sibling folder counts in the cache."""
 _BACKSLASH_SEPARATES = os.sep == "\\"
 _SHORTENED_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -83,13 +84,15 @@ def _new_cache() -> BoundedCache:
 class Storage:
     """The folder of one table on one file system; small, immutable, picklable.
 
-    ``place`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the same
-    folder as a path of ``filesystem``. ``cache`` holds what was read of files that never change, for later reads in
-    this process; ``prefetched`` what is in memory of files that are about to be read. ``is_given`` says whether the user
-    gave the file system. ``decryption`` has the keys of base files; a storage with keys cannot be pickled.
+    ``origin`` is the path or URI that the user gave, with its ``options``; both may hold secrets. ``root`` is the same
+    folder as a path of ``filesystem``; ``is_given`` says whether the user gave the file system. ``decryption`` has the
+    keys of base files; a storage with keys cannot be pickled.
+
+    ``cache`` has parts of files that never change, for later reads in this process. ``prefetched`` has the bytes of
+    files that are read next, by path.
     """
 
-    place: Location = field(repr=False)
+    origin: Location = field(repr=False)
     root: str
     filesystem: fs.FileSystem
     options: StorageOptions = field(default_factory=dict, repr=False, compare=False)
@@ -100,7 +103,7 @@ class Storage:
 
     def __getstate__(self) -> list[Any]:
         self.require_no_keys("another process")
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, attribute.name) for attribute in fields(self)]
 
     def require_no_keys(self, reader: str) -> None:
         """Raises if the table was opened with keys, which a reader outside of this package would need.
@@ -138,27 +141,27 @@ class Storage:
                 # Listings have paths in the file system's own form.
                 root = filesystem._strip_protocol(table_path)  # noqa: SLF001 - what fsspec's own functions call
                 filesystem = arrow_file_system(filesystem)
-            place = Location(table_path, is_path=True)
-            return replace(cls._on_filesystem(filesystem, place, root, {}), is_given=True)
+            origin = Location(table_path, is_path=True)
+            return replace(cls._on_filesystem(filesystem, origin, root, {}), is_given=True)
         if table_path.startswith("file:/") and "://" not in table_path:
             table_path = table_path.replace("file:", "file://", 1)
         if "://" not in table_path:
             if options:
                 raise QueryError("storage_options", ", ".join(map(repr, options)), "none for a path on this machine")
             path = str(Path(table_path).expanduser().absolute()).rstrip("/")
-            return cls(place=Location(path), root=path, filesystem=fs.LocalFileSystem())
+            return cls(origin=Location(path), root=path, filesystem=fs.LocalFileSystem())
         opened, root = open_file_system(table_path, options)
         return cls._on_filesystem(opened, Location(table_path.rstrip("/")), root, options)
 
     @classmethod
-    def _on_filesystem(cls, filesystem: fs.FileSystem, place: Location, root: str, options: StorageOptions) -> Self:
+    def _on_filesystem(cls, filesystem: fs.FileSystem, origin: Location, root: str, options: StorageOptions) -> Self:
         while isinstance(filesystem, fs.SubTreeFileSystem):
             root = f"{filesystem.base_path.rstrip('/')}/{root}"
             filesystem = filesystem.base_fs
         if isinstance(filesystem, fs.LocalFileSystem):
             # With memory mapping, truncating a file that is being read would kill the process.
             filesystem = fs.LocalFileSystem()
-        return cls(place=place, root=root.rstrip("/"), filesystem=filesystem, options=options)
+        return cls(origin=origin, root=root.rstrip("/"), filesystem=filesystem, options=options)
 
     @property
     def is_local(self) -> bool:
@@ -168,22 +171,22 @@ class Storage:
     @property
     def table_path(self) -> str:
         """The path or URI that opens the folder, also elsewhere; it may hold secrets."""
-        return self.place.uri()
+        return self.origin.uri()
 
     @property
     def shown_path(self) -> str:
         """The path or URI of the folder, without secrets, for messages."""
-        return self.place.shown()
+        return self.origin.shown()
 
     def location(self, path: str = "") -> str:
         """The URI or local path of a file, or of the folder, for clients that have their own credentials."""
-        return self.place.public(path)
+        return self.origin.public(path)
 
     def child(self, *names: str) -> Self:
         """The storage of a folder within this one."""
         root = "/".join((self.root, *names))
         # Paths of files are relative to the folder.
-        return replace(self, place=self.place.child(*names), root=root, cache=_new_cache())
+        return replace(self, origin=self.origin.child(*names), root=root, cache=_new_cache())
 
     def sibling(self, path: str) -> Self:
         """The storage of another folder, which may be anywhere; opened once, with the file system or options of this.
@@ -193,13 +196,13 @@ class Storage:
             StorageError: the file system does not answer.
         """
         key = ("sibling folder", path)
-        known: Self | None = self.cache.get(key)
-        if known is None:
+        folder: Self | None = self.cache.get(key)
+        if folder is None:
             options = None if self.is_given or "://" not in path or path.startswith("file:") else self.options
             opened = type(self).open(path, self.filesystem if self.is_given else None, options)
-            known = replace(opened, decryption=self.decryption)
-            self.cache.put(key, known, _BYTES_OF_A_FOLDER)
-        return known
+            folder = replace(opened, decryption=self.decryption)
+            self.cache.put(key, folder, _BYTES_OF_A_FOLDER)
+        return folder
 
     def resolve(self, path: str) -> str:
         """The file system's own path for a path relative to the table.
@@ -464,10 +467,10 @@ class Storage:
     def failure(self, operation: str, path: str, error: Exception) -> StorageError:
         """The StorageError for an error of the file system."""
         reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-        return StorageError(self._full_path(path), operation, self.place.mask(reason), getattr(error, "errno", None))
+        return StorageError(self._full_path(path), operation, self.origin.mask(reason), getattr(error, "errno", None))
 
     def _full_path(self, path: str) -> str:
-        return self.place.shown(path)
+        return self.origin.shown(path)
 
 
 def keys_stay_here(reader: str) -> QueryError:

@@ -1,12 +1,10 @@
-"""The archived timeline of layout 1: log files of Avro blocks, one ``HoodieArchivedMetaEntry`` per state of an instant.
+"""The archived timeline of layout 1: log files of Avro blocks, with one record for each state of an instant.
 
-An entry has one nullable record for each kind of file, and in Hudi 0.12 no ``stateTransitionTime``.
+An entry (``HoodieArchivedMetaEntry``) has one nullable record for each kind of file, and in Hudi 0.12 no
+``stateTransitionTime``. The contents of files are most of its bytes: a reader's schema skips what is not asked for,
+which fastavro does faster than Python can.
 
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
-
-Many Avro records of one type, with the fields of a reader's schema.
-
-fastavro skips the other fields faster than Python can.
 """
 
 import io
@@ -33,7 +31,21 @@ from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, 
 from hudi_bridge.timeline.records import Record, map_field, text_field
 from hudi_bridge.timeline.timeline import TableState
 
-_MOST_KNOWN = 64
+_MOST_CACHED_TYPES = 64
+"""The archive of a table has a schema for each release that wrote it."""
+_FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
+_FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
+_TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
+_HEADER_SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": _FULL_NAME,
+        "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in _TEXT_FIELDS],
+    }
+)
+"""A reader schema that skips the file contents, which are most of an entry's bytes."""
+_CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
+_EXPECTED = "whole blocks of archived instants"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +57,7 @@ class DatumType:
 
 
 # The timeline files of a table have only a few distinct schemas.
-_known_types: dict[str, DatumType] = {}
+_cached_types: dict[str, DatumType] = {}
 
 
 def datum_type(schema_text: str, path: str) -> DatumType:
@@ -55,11 +67,11 @@ def datum_type(schema_text: str, path: str) -> DatumType:
         CorruptTimelineError: the text is not the schema of an Avro record.
         UnsupportedTableError: a type contains itself, or an array can be of any length in no bytes.
     """
-    if schema_text not in _known_types:
-        if len(_known_types) >= _MOST_KNOWN:
-            _known_types.clear()
-        _known_types[schema_text] = _parse_schema(schema_text, path)
-    return _known_types[schema_text]
+    if schema_text not in _cached_types:
+        if len(_cached_types) >= _MOST_CACHED_TYPES:
+            _cached_types.clear()
+        _cached_types[schema_text] = _parse_schema(schema_text, path)
+    return _cached_types[schema_text]
 
 
 def _parse_schema(text: str, path: str) -> DatumType:
@@ -68,8 +80,8 @@ def _parse_schema(text: str, path: str) -> DatumType:
     except CorruptTableError as error:
         raise CorruptTimelineError(path, None, error.found, error.expected) from error
     if any(isinstance(inner, AvroArray) and not min_width(inner.items) for inner in inner_types(avro)):
-        found = f"an array of items that take no bytes, in {path}"
-        raise UnsupportedTableError("Avro schema", found, "items of at least one byte")
+        actual = f"an array of items that take no bytes, in {path}"
+        raise UnsupportedTableError("Avro schema", actual, "items of at least one byte")
     try:
         return DatumType(avro=avro, parsed=fastavro.parse_schema(json.loads(text)))
     except Exception as error:
@@ -112,21 +124,6 @@ def _decode(datum: bytes, kind: DatumType, reader_schema: Any, path: str, offset
     return record
 
 
-_FILE_NAME = re.compile(r"\.commits_\.archive\.[0-9]+(?:_[0-9-]+)?")
-_FULL_NAME = "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
-_TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
-_HEADER_SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": _FULL_NAME,
-        "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in _TEXT_FIELDS],
-    }
-)
-"""A reader schema that skips the file contents, which are most of an entry's bytes."""
-_CONTENTS = ("hoodieReplaceCommitMetadata", "hoodieCommitMetadata")
-_EXPECTED = "whole blocks of archived instants"
-
-
 def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     """The completed instants from ``since`` on, in the order of the files.
 
@@ -147,8 +144,8 @@ def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
                 )
 
 
-def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
-    """The metadata of the wanted commits; the other entries are decoded without their contents.
+def iter_commits(state: TableState, times: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
+    """The metadata of the commits at ``times``; the other entries are decoded without their contents.
 
     Raises:
         CorruptTimelineError: a file is missing or an entry is damaged.
@@ -157,14 +154,14 @@ def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[st
     """
     for block in _iter_blocks(state):
         path = block.path
-        found = [
+        actions = [
             number
             for number, header in enumerate(_entries(block, _HEADER_SCHEMA))
             if parse_action(text_field(header, "actionType", path)) in COMMIT_ACTIONS
             and _is_completed(header, path)
-            and header["commitTime"] in wanted
+            and header["commitTime"] in times
         ]
-        for entry in _entries(block, None, found):
+        for entry in _entries(block, None, actions):
             field = next((name for name in _CONTENTS if entry.get(name)), "")
             yield entry["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads
+from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.records import (
     Record,
@@ -25,9 +25,8 @@ from hudi_bridge.timeline.records import (
 )
 from hudi_bridge.timeline.timeline import TableState
 
-_READING_THREADS = 16
 _BYTES_IN_MEMORY = 8
-"""What metadata takes in memory for each byte of its file, about."""
+"""About how many bytes of memory the metadata takes for each byte of its file."""
 _STAT_OF_1X = "prevBaseFile"
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
 
@@ -118,7 +117,7 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
 
 
 def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
-    """The metadata of a completed instant on the active timeline, kept with the storage.
+    """The metadata of a completed instant on the active timeline; cached by the storage.
 
     Raises:
         CorruptTimelineError: the file is damaged.
@@ -138,7 +137,7 @@ def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
 
 def read_all_commit_metadata(state: TableState, instants: Sequence[Instant]) -> list[CommitMetadata]:
     """Reads the metadata of several instants, some at a time; raises like ``read_commit_metadata``."""
-    return map_in_threads(partial(read_commit_metadata, state), instants, _READING_THREADS)
+    return map_in_threads(partial(read_commit_metadata, state), instants, REQUESTS_AT_ONCE)
 
 
 def read_timeline_file(storage: Storage, path: str) -> bytes:

@@ -1,18 +1,15 @@
-"""The archived timeline of layout 2: Parquet files of instants, listed by a manifest.
+"""The archived timeline: completed instants that writers have moved off the active timeline.
+
+In layout 1 it is read by ``archived_log``. In layout 2 it is Parquet files of instants, listed by a manifest:
 
     _version_                       the number of the valid manifest, as text
     manifest_<number>               JSON, {"files": [{"fileName": ..., "fileLen": ...}]}
     <first>_<last>_<level>.parquet  instantTime, completionTime, action, metadata, plan, version
 
-``metadata`` is the content of the completed instant's file. Files outside the valid manifest are obsolete.
+``metadata`` is the content of the completed instant's file. Files outside the valid manifest are obsolete. Nothing is
+cached: each call reads the files again.
 
-Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``.
-
-The archived timeline: completed instants that writers have moved off the active timeline.
-
-Nothing is cached: each call reads the files again.
-
-Source: ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
+Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
 """
 
 import re
@@ -57,16 +54,16 @@ def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
                 )
 
 
-def iter_commits(state: TableState, wanted: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
-    """The metadata of the wanted commits; only files that may hold one are opened.
+def iter_commits(state: TableState, times: frozenset[str]) -> Iterator[tuple[str, CommitMetadata]]:
+    """The metadata of the commits at ``times``; only files that may hold one are opened.
 
     Raises:
         CorruptTimelineError: a file is missing or damaged.
     """
     for path, first, last in _data_files(state):
-        if not any(first <= time <= last for time in wanted):
+        if not any(first <= time <= last for time in times):
             continue
-        for row in _read_rows(state.storage, path, ["instantTime", "action", "metadata"], wanted):
+        for row in _read_rows(state.storage, path, ["instantTime", "action", "metadata"], times):
             if parse_action(row["action"]) in COMMIT_ACTIONS:
                 name = f"{path}, instant {row['instantTime']}"
                 yield row["instantTime"], parse_commit_metadata(row["metadata"] or b"", name)
@@ -112,7 +109,7 @@ def _manifest_version(storage: Storage, folder: str) -> str | None:
 
 
 def _read_rows(
-    storage: Storage, path: str, columns: list[str], wanted: frozenset[str] | None = None
+    storage: Storage, path: str, columns: list[str], times: frozenset[str] | None = None
 ) -> list[dict[str, Any]]:
     content = pa.BufferReader(_read_named(storage, path))
     try:
@@ -128,12 +125,12 @@ def _read_rows(
     # A damaged page may end a column early without an error.
     if table.num_rows != rows:
         raise CorruptTimelineError(path, None, f"{table.num_rows} rows", f"{rows}, as the footer says")
-    found = {name: table.schema.field(name).type for name in table.column_names}
+    types = {name: table.schema.field(name).type for name in table.column_names}
     expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
-    if found != expected:
-        raise CorruptTimelineError(path, None, f"columns {found}", f"columns {expected}")
-    if wanted is not None:
-        table = table.filter(pc.field("instantTime").isin(sorted(wanted)))
+    if types != expected:
+        raise CorruptTimelineError(path, None, f"columns {types}", f"columns {expected}")
+    if times is not None:
+        table = table.filter(pc.field("instantTime").isin(sorted(times)))
     return [row for row in table.to_pylist() if row["instantTime"] is not None]
 
 

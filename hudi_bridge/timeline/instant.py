@@ -155,7 +155,7 @@ def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
     second. That includes 14 digits, where Hudi itself compares the digits and so finds no instant of that second. A
     ``datetime`` means exactly its own millisecond. Dates and times are in the timeline's time zone. A string that ends
     in ``Z`` or ``+hh:mm``, or a ``datetime`` with a time zone, is converted if the timeline is known to be in UTC.
-    The instants of a bootstrap are kept as they are.
+    The instants of a bootstrap stay as they are.
 
     Raises:
         QueryError: it is not a time, or its zone cannot be converted to the timeline's.
@@ -217,8 +217,8 @@ def seconds_between(earlier: str, later: str) -> float | None:
 def _spelling(moment: InstantLike) -> str:
     """The moment as a string in one of Hudi's formats, with a time zone if it has one."""
     if isinstance(moment, datetime):
-        known = moment if moment.utcoffset() is None else moment.astimezone(UTC)
-        return known.isoformat(timespec="milliseconds")
+        in_zone = moment if moment.utcoffset() is None else moment.astimezone(UTC)
+        return in_zone.isoformat(timespec="milliseconds")
     return moment.isoformat() if isinstance(moment, date) else moment
 
 

@@ -30,6 +30,7 @@ from hudi_bridge.timeline.timeline import TableState
 _BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
 _BEFORE_HUDI = "1971"
 _LONGEST_WRITE = timedelta(days=1)
+"""Archived commits may have been requested so long before they completed."""
 _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
 
 
@@ -88,14 +89,14 @@ def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | No
         for commit in (*archived, *active)
         if start < ordering_time(commit, config) and (end is None or ordering_time(commit, config) <= end)
     )
-    known = {commit.requested_time for commit in archived}
+    archived_times = {commit.requested_time for commit in archived}
     commits = tuple(commit for _, _, commit in chosen)
     return InstantRange(
         after=start,
         up_to=end,
         commits=commits,
         ordering_times=tuple(dict.fromkeys(time for time, _, _ in chosen)),
-        archived=frozenset(commit.requested_time for commit in commits if commit.requested_time in known),
+        archived=frozenset(commit.requested_time for commit in commits if commit.requested_time in archived_times),
         next_after=max(start, chosen[-1][0]) if chosen else start,
     )
 
@@ -131,10 +132,12 @@ def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[st
     Raises:
         CorruptTableError: a file of the active or archived timeline is missing or damaged.
     """
-    found = read_archived_commits(state, instants.archived)
+    by_time = read_archived_commits(state, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
     metadata = read_all_commit_metadata(state, active)
-    return found | {commit.requested_time: one for commit, one in zip(active, metadata, strict=True)}
+    return by_time | {
+        commit.requested_time: commit_metadata for commit, commit_metadata in zip(active, metadata, strict=True)
+    }
 
 
 def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Sequence[Instant]:
@@ -154,7 +157,7 @@ def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Seq
 
 
 def archived_commits(state: TableState, start: str) -> tuple[Instant, ...]:
-    """The archived commits that may lie after an instant, without those that are also on the active timeline.
+    """The archived commits that may lie after an instant and are not on the active timeline as well.
 
     Raises:
         CorruptTableError: the archived timeline is damaged.

@@ -69,22 +69,22 @@ def read_compaction_plan(state: TableState, instant: Instant) -> tuple[Compactio
 
 
 def read_pending_compactions(
-    state: TableState, known: MutableMapping[str, tuple[GroupId, ...]] | None = None
+    state: TableState, cached: MutableMapping[str, tuple[GroupId, ...]] | None = None
 ) -> dict[GroupId, str]:
     """The instant of the pending compaction by file group; reads every pending plan.
 
-    ``known`` has the file groups of plans that were read before, by instant, and is given those of the others.
+    ``cached`` has the file groups of plans that were read before, by instant; plans that are read now are added to it.
 
     Raises:
         CorruptTimelineError: a plan is missing or damaged.
     """
-    known = {} if known is None else known
+    cached = {} if cached is None else cached
     pending = state.timeline.pending(Action.COMPACTION)
     for instant in pending:
-        if instant.requested_time not in known:
+        if instant.requested_time not in cached:
             plan = read_compaction_plan(state, instant)
-            known[instant.requested_time] = tuple((one.partition_path, one.file_id) for one in plan)
-    return {group: instant.requested_time for instant in pending for group in known[instant.requested_time]}
+            cached[instant.requested_time] = tuple((operation.partition_path, operation.file_id) for operation in plan)
+    return {group: instant.requested_time for instant in pending for group in cached[instant.requested_time]}
 
 
 def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, ...] | None:
@@ -101,9 +101,9 @@ def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, 
         return None
     groups = records_field(map_field(record, "clusteringPlan", path), "inputGroups", path)
     return tuple(
-        (text_field(piece, "partitionPath", path), text_field(piece, "fileId", path))
+        (text_field(file_slice, "partitionPath", path), text_field(file_slice, "fileId", path))
         for group in groups
-        for piece in records_field(group, "slices", path)
+        for file_slice in records_field(group, "slices", path)
     )
 
 
@@ -144,8 +144,8 @@ def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
     record = parse_record(data, path)
     if record.get("earliestInstantToRetain") is None:
         return CleanPlan(earliest_commit_to_retain=None)
-    kept = text_field(map_field(record, "earliestInstantToRetain", path), "timestamp", path)
-    return CleanPlan(earliest_commit_to_retain=kept or None)
+    earliest_retained = text_field(map_field(record, "earliestInstantToRetain", path), "timestamp", path)
+    return CleanPlan(earliest_commit_to_retain=earliest_retained or None)
 
 
 def read_rolled_back(state: TableState, instant: Instant) -> tuple[str, ...]:

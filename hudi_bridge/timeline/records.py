@@ -3,15 +3,12 @@
 Commits are JSON in layout 1 and Avro in layout 2. Plans, cleans, rollbacks, restores and savepoints are Avro in both.
 An Avro file is an object container file of one record.
 
-Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``, "Object Container Files" of the Avro specification.
+The commits of a table have a few schemas, and checks read all of them. So the reader of a schema is composed once, of a
+function for each type, and every length is checked before it is used. Logical types stay the numbers, texts or bytes
+that carry them.
 
-Reads one Avro datum into Python values, and checks every length before it is used.
-
-What reads a type is composed once for all datums of a schema: the commits of a table have a few schemas, and a check
-reads them all. Of a union, the branches that occur are composed.
-Logical types are left as the numbers, texts or bytes that carry them.
-
-Source: "Binary Encoding" of the Avro specification.
+Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``; "Object Container Files" and "Binary Encoding" of the Avro
+specification.
 """
 
 import json
@@ -43,18 +40,21 @@ _Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 _CONTINUATION_BIT = 0x80
 _MAX_NUMBER_BYTES = 10
 # Schemas that are parsed once are the same object; to compare them takes longer than to read a small commit.
-_KNOWN_READERS = BoundedCache(64)
+_READERS = BoundedCache(64)
 _SECOND_BRANCH = 2
 """The byte of the branch 1 of a union."""
 _FORMATS = {"boolean": struct.Struct("<?"), "float": struct.Struct("<f"), "double": struct.Struct("<d")}
+MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+Record = Mapping[str, Any]
 
 
 class _DamageError(Exception):
     """What was found at a position of a datum; whoever knows the file makes an error of it."""
 
-    def __init__(self, position: int, found: str, expected: str) -> None:
-        super().__init__(found)
-        self.found = f"{found} at byte {position} of the record"
+    def __init__(self, position: int, actual: str, expected: str) -> None:
+        super().__init__(actual)
+        self.found = f"{actual} at byte {position} of the record"
         self.expected = expected
 
 
@@ -70,26 +70,26 @@ def read_datum(avro: AvroRecord, data: bytes, path: str) -> dict[str, Any]:
         UnsupportedTableError: the record has an array that can be of any length in no bytes.
     """
     try:
-        record, end = _known_reader(avro)(data, 0)
+        record, end = _cached_reader(avro)(data, 0)
     except _DamageError as error:
         raise CorruptTimelineError(path, None, error.found, error.expected) from error
     except _EmptyItemsError as error:
-        found = f"an array of items that take no bytes, in {path}"
-        raise UnsupportedTableError("Avro schema", found, "items of at least one byte") from error
+        actual = f"an array of items that take no bytes, in {path}"
+        raise UnsupportedTableError("Avro schema", actual, "items of at least one byte") from error
     if end != len(data):
-        found = f"bytes after the last field at byte {end} of the record"
-        raise CorruptTimelineError(path, None, found, "the end of the record")
+        actual = f"bytes after the last field at byte {end} of the record"
+        raise CorruptTimelineError(path, None, actual, "the end of the record")
     values: dict[str, Any] = record
     return values
 
 
-def _known_reader(avro: AvroRecord) -> _Reader:
-    known: tuple[AvroRecord, _Reader] | None = _KNOWN_READERS.get(id(avro))
-    if known is None:
-        # The type is kept, so that no other can have its id.
-        known = avro, _record_reader(avro)
-        _KNOWN_READERS.put(id(avro), known, 1)
-    return known[1]
+def _cached_reader(avro: AvroRecord) -> _Reader:
+    cached: tuple[AvroRecord, _Reader] | None = _READERS.get(id(avro))
+    if cached is None:
+        # The entry refers to the type, so that no other can have its id.
+        cached = avro, _record_reader(avro)
+        _READERS.put(id(avro), cached, 1)
+    return cached[1]
 
 
 def _reader(avro: AvroType) -> _Reader:
@@ -166,10 +166,10 @@ def _number(data: bytes, position: int) -> tuple[int, int]:
         number = low & 0x7F | high << 7
         return (number >> 1) ^ -(number & 1), position + 2
     number = 0
-    for place, byte in enumerate(data[position : position + _MAX_NUMBER_BYTES]):
-        number |= (byte & 0x7F) << 7 * place
+    for index, byte in enumerate(data[position : position + _MAX_NUMBER_BYTES]):
+        number |= (byte & 0x7F) << 7 * index
         if byte < _CONTINUATION_BIT and not number >> 64:
-            return (number >> 1) ^ -(number & 1), position + place + 1
+            return (number >> 1) ^ -(number & 1), position + index + 1
     raise _DamageError(position, "no whole number", f"one in up to {_MAX_NUMBER_BYTES} bytes and 64 bits")
 
 
@@ -276,19 +276,10 @@ def _items_reader(read_item: _Reader, width: int) -> _Reader:
                 item, position = read_item(data, position)
                 items.append(item)
             if announced not in (None, position - first):
-                found = f"array items of {position - first} bytes"
-                raise _DamageError(first, found, f"the {announced} bytes announced")
+                actual = f"array items of {position - first} bytes"
+                raise _DamageError(first, actual, f"the {announced} bytes announced")
 
     return read
-
-
-MAGIC = b"Obj\x01"
-
-_SYNC_BYTES = 16
-_CONTINUES = 0x80
-_NUMBER_BYTES = 10
-
-Record = Mapping[str, Any]
 
 
 def parse_record(data: bytes, path: str) -> Record:
@@ -308,8 +299,8 @@ def _parse_json(data: bytes, path: str) -> Record:
         value = parse_json(data)
     except (ValueError, RecursionError) as error:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        found = f"{data[:16]!r}, {len(data)} bytes that are neither ({error})"
-        raise CorruptTimelineError(path, offset, found, "JSON or an Avro container") from error
+        actual = f"{data[:16]!r}, {len(data)} bytes that are neither ({error})"
+        raise CorruptTimelineError(path, offset, actual, "JSON or an Avro container") from error
     if not isinstance(value, dict):
         raise CorruptTimelineError(path, 0, repr(data[:16]), "a JSON object")
     return value
@@ -417,17 +408,15 @@ class _Cursor:
     path: str
     position: int
 
-    def corrupt(self, position: int, found: str, expected: str) -> CorruptTimelineError:
-        return CorruptTimelineError(self.path, position, found, expected)
+    def corrupt(self, position: int, actual: str, expected: str) -> CorruptTimelineError:
+        return CorruptTimelineError(self.path, position, actual, expected)
 
     def number(self) -> int:
-        number = 0
-        for place, byte in enumerate(self.data[self.position : self.position + _NUMBER_BYTES]):
-            number |= (byte & 0x7F) << 7 * place
-            if byte < _CONTINUES:
-                self.position += place + 1
-                return (number >> 1) ^ -(number & 1)
-        raise self.corrupt(self.position, "no whole number", "a part of an Avro container")
+        try:
+            number, self.position = _number(self.data, self.position)
+        except _DamageError as error:
+            raise self.corrupt(self.position, error.found, "a part of an Avro container") from error
+        return number
 
     def take(self, size: int) -> bytes:
         left = len(self.data) - self.position

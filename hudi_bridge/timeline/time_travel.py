@@ -66,7 +66,7 @@ def _newest_clean(state: TableState) -> CleanMetadata | None:
 def validate_not_cleaned(then: TableState, now: TableState) -> None:
     """Raises unless the state ``now`` still has every file that a read of the state ``then`` needs.
 
-    A clean removes files before it completes; so those that are under way count as well.
+    A clean removes files before it completes; so cleans that have not completed count as well.
 
     Raises:
         InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not say which.
@@ -87,7 +87,7 @@ def _removals_since(then: TableState, now: TableState) -> list[Instant]:
     newest = then.timeline.latest_commit()
     is_newest = not then.timeline.is_earlier and (newest is None or then.instant >= newest.requested_time)
     # A clean that was planned before keeps what the newest commit needs.
-    known = {
+    before = {
         (instant.requested_time, instant.action)
         for instant in then.timeline.instants
         if instant.is_completed or is_newest
@@ -95,7 +95,7 @@ def _removals_since(then: TableState, now: TableState) -> list[Instant]:
     return [
         instant
         for instant in now.timeline.instants
-        if instant.action in (Action.CLEAN, Action.RESTORE) and (instant.requested_time, instant.action) not in known
+        if instant.action in (Action.CLEAN, Action.RESTORE) and (instant.requested_time, instant.action) not in before
     ]
 
 

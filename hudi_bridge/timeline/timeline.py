@@ -1,13 +1,10 @@
-"""The active timeline of a table, from one listing of its folder.
+"""The active timeline of a table, and the state of a table at one moment, from which every read is planned.
 
-Only completed instants are archived. So a file of instant T belongs to the table if T is completed on the active
-timeline or lies before its start.
+The timeline comes from one listing of its folder. Only completed instants are archived. So a file of instant T belongs
+to the table if T is completed on the active timeline or lies before its start.
 
-Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``.
-
-The state of a table at one moment, from which every read is planned.
-
-Source: ``HoodieTableMetaClient`` with an active timeline and an instant to read.
+Source: ``BaseHoodieTimeline``, ``TimelineLayout``, ``BaseHoodieLogRecordReader``; ``HoodieTableMetaClient`` with an
+active timeline and an instant to read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,12 +26,14 @@ from hudi_bridge.timeline.instant import (
     parse_instant_file_name,
 )
 
+_BEFORE_ALL_INSTANTS = "0"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """The active instants of a table, each once in its latest state, ordered by requested time.
 
-    ``start`` is the first completed write that is not kept on the timeline by a savepoint; everything before it is
+    ``start`` is the first completed write that is not held on the timeline by a savepoint; everything before it is
     archived. It is None if no write has completed. ``is_earlier`` says that completed writes were made pending, to show
     the timeline as it was.
 
@@ -178,13 +177,10 @@ def latest_states(instants: Iterable[Instant]) -> tuple[Instant, ...]:
     latest: dict[tuple[str, Action], Instant] = {}
     for instant in instants:
         key = (instant.requested_time, instant.comparable_action)
-        known = latest.get(key)
-        if known is None or known.state < instant.state:
+        latest_state = latest.get(key)
+        if latest_state is None or latest_state.state < instant.state:
             latest[key] = instant
     return tuple(latest[key] for key in sorted(latest))
-
-
-_BEFORE_ALL_INSTANTS = "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from hudi_bridge.indexes.bloom_filter import (
     murmur_hash,
     parse_bloom_filter,
 )
-from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, WantedKeys, parse_footer_index
+from hudi_bridge.indexes.footer_index import FooterAnswer, FooterIndex, LookupKeys, parse_footer_index
 from tests.support.golden_cases import golden_table
 
 PATH = "part/f1-0_0-1-1_20260101000000000.parquet"
@@ -223,4 +223,4 @@ def test_the_index_of_a_file_finds_each_of_its_keys(held: list[str], others: lis
     for order in ("utf-8", "utf-16-be"):
         ordered = sorted(held, key=lambda key: key.encode(order))
         index = FooterIndex(key_range=(ordered[0], ordered[-1]), bloom_filter=bloom_filter)
-        assert all(index.may_hold_any(WantedKeys.of([*others, key])) for key in held)
+        assert all(index.may_hold_any(LookupKeys.of([*others, key])) for key in held)

@@ -142,8 +142,8 @@ ENDS = ((5, 7), (1, 2), (None, None), (7, 9), (20, 30), (2, 3))
 def test_ranges_are_apart_if_they_have_no_value_in_common() -> None:
     ranges = [data_skipping._Range(low, high, has_nulls=False) for low, high in ENDS]
     for most, expected in ((9, [[1, 2], [5, 7], [20]]), (2, [[1, 2], [5, 7, 20]]), (1, [[1, 2, 5, 7, 20]])):
-        assert [[one.low for one in group] for group in data_skipping._apart(ranges, most)] == expected
-    assert data_skipping._apart(ranges[2:3], 4) == [ranges[2:3]]
+        assert [[one.low for one in group] for group in data_skipping._disjoint_groups(ranges, most)] == expected
+    assert data_skipping._disjoint_groups(ranges[2:3], 4) == [ranges[2:3]]
 
 
 def test_a_slice_with_a_file_without_stats_is_read(slices: Slices) -> None:

@@ -180,10 +180,10 @@ def test_a_result_of_spark_is_in_the_range_of_that_of_arrow(name: str, text: str
     result: Any = getattr(pc, f"utf8_{name}")(rows.column("c"))[0].as_py()
     for row_filter in (pc.field("c") == text, getattr(pc, f"utf8_{name}")(pc.field("c")) == result):
         assert rows.filter(row_filter).num_rows == 1
-        wanted = function.wanted(row_filter, "c")
+        wanted = function.result_ranges(row_filter, "c")
         assert wanted is None or all(within(wanted, one) for one in of_spark)
     if text.isascii():
-        assert function.wanted(pc.field("c") == text, "c") is not None
+        assert function.result_ranges(pc.field("c") == text, "c") is not None
 
 
 def within(ranges: Iterable[Range], value: str) -> bool:
@@ -194,9 +194,9 @@ def test_parts_of_dates() -> None:
     day = pc.field("d")
     for name, result in (("year", 2021), ("month", 3), ("day", 4)):
         function = FUNCTIONS[name]
-        assert function.wanted(day == dt.date(2021, 3, 4), "d") == [(result, result)]
-        assert function.wanted(getattr(pc, name)(day) == result, "d") == [(result, result)]
-        assert function.wanted(getattr(pc, name)(day) == 1.5, "d") is None
+        assert function.result_ranges(day == dt.date(2021, 3, 4), "d") == [(result, result)]
+        assert function.result_ranges(getattr(pc, name)(day) == result, "d") == [(result, result)]
+        assert function.result_ranges(getattr(pc, name)(day) == 1.5, "d") is None
         assert not function.takes(pa.timestamp("us", "UTC"))
-    assert FUNCTIONS["year"].wanted(day == pa.scalar(10**7, pa.int32()).cast(pa.date32()), "d") is None
-    assert FUNCTIONS["year"].wanted(day.isin(pa.array([], pa.date32())), "d") == []
+    assert FUNCTIONS["year"].result_ranges(day == pa.scalar(10**7, pa.int32()).cast(pa.date32()), "d") is None
+    assert FUNCTIONS["year"].result_ranges(day.isin(pa.array([], pa.date32())), "d") == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.indexes import key_index
-from hudi_bridge.indexes.footer_index import WantedKeys
+from hudi_bridge.indexes.footer_index import LookupKeys
 from hudi_bridge.indexes.key_index import KEY_RANGES, KeyIndexOfTable, key_ranges
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.record_kinds import VALUE
@@ -42,7 +42,7 @@ class BaseFiles:
 
     def may_hold(self, keys: Iterable[str]) -> Sequence[bool | None]:
         wanted = set(keys)
-        verdicts = self.index.may_hold(self.storage, self.splits, WantedKeys.of(wanted))
+        verdicts = self.index.may_hold(self.storage, self.splits, LookupKeys.of(wanted))
         assert self.index.why_not == {}
         for verdict, present in zip(verdicts, self.keys, strict=True):
             assert verdict is not False or not present & wanted
@@ -99,7 +99,7 @@ def test_few_files_are_no_reason_to_ask(monkeypatch: pytest.MonkeyPatch) -> None
     table = HudiTable.open(golden_table("h_bloom_mdt_120"))
     monkeypatch.setattr(key_index, "_FEW_FILES", len(table.splits()))
     index = KeyIndexOfTable(table._state, lambda: pytest.fail("the metadata table is opened"))
-    verdicts = index.may_hold(table.storage, table.splits(), WantedKeys.of(["k00155"]))
+    verdicts = index.may_hold(table.storage, table.splits(), LookupKeys.of(["k00155"]))
     assert set(verdicts) == {None}
 
 

@@ -216,7 +216,7 @@ class Rereading(Storage):
 def test_arrows_own_stores_do_not_tell_a_failure_from_damage(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "whole.parquet")
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and more PAR1")
-    storage = Rereading(place=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
+    storage = Rereading(origin=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
     error = OSError("When reading information: AWS Error NETWORK_CONNECTION")
     failure = storage.failure_of("whole.parquet", error, pq.ParquetFile)
     assert isinstance(failure, StorageError)
@@ -232,7 +232,7 @@ def test_a_file_that_goes_after_it_was_opened_is_gone(tmp_path: Path, is_there: 
 
     if is_there:
         (tmp_path / "log").touch()
-    storage = Rereading(place=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
+    storage = Rereading(origin=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
     with pytest.raises(kind, match=r"/log\b"):
         storage._request("read", "log", failing)
 
@@ -260,7 +260,7 @@ class Claiming:
 
 
 def test_a_client_that_counts_what_has_not_arrived_is_found_out(tmp_path: Path) -> None:
-    storage = Rereading(place=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
+    storage = Rereading(origin=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").touch()
     request: Any = partial(storage._request_for, "a/b")
@@ -271,7 +271,7 @@ def test_a_client_that_counts_what_has_not_arrived_is_found_out(tmp_path: Path) 
 
 def test_an_answer_that_is_cut_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUDI_BRIDGE_STORE_RETRY_SECONDS", "10")
-    storage = Rereading(place=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
+    storage = Rereading(origin=Location(str(tmp_path)), root=str(tmp_path), filesystem=Storage.open("/").filesystem)
     request: Any = partial(storage._request_for, "a/b")
     file: Any = Claiming(1)
     assert RangesOfHandles(request, lambda: file, is_marked=True).read(0, 64).to_pybytes() == b"x" * 64

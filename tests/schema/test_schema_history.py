@@ -490,8 +490,8 @@ def test_the_names_of_a_wide_file_are_taken_once_for_all_columns(
             super().__init__(listed)
 
     monkeypatch.setattr(evolve, "_Names", Names)
-    monkeypatch.setattr(evolve, "_KNOWN_COLUMNS", BoundedCache(0))
-    monkeypatch.setattr(file_columns, "_KNOWN_BY_NAME", BoundedCache(0))
+    monkeypatch.setattr(evolve, "_PLANS", BoundedCache(0))
+    monkeypatch.setattr(file_columns, "_MAPPINGS_BY_NAME", BoundedCache(0))
     struct = pa.struct([(f"x{one}", pa.int32()) for one in range(100)])
     stored = pa.schema({"s": struct, **{f"c{one}": pa.int32() for one in range(100)}})
     ids = internal_from_arrow(stored) if has_ids else None
@@ -504,8 +504,8 @@ def test_the_names_of_a_wide_file_are_taken_once_for_all_columns(
 
 def test_plans_of_files_are_no_plans_of_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = BoundedCache(256)
-    monkeypatch.setattr(evolve, "_KNOWN_COLUMNS", plans)
-    monkeypatch.setattr(file_columns, "_KNOWN_BY_NAME", BoundedCache(0))
+    monkeypatch.setattr(evolve, "_PLANS", plans)
+    monkeypatch.setattr(file_columns, "_MAPPINGS_BY_NAME", BoundedCache(0))
     stored = pa.schema([("a", pa.int32()), ("b", pa.int32())])
     map_columns(stored, stored, file_ids=None, query_ids=None, path_columns=(), stored_as=StoredAs.PARQUET)
     assert not plans._entries

@@ -176,7 +176,7 @@ def test_a_store_holds_what_is_decoded_and_a_limited_part_of_what_follows(
 
     def counted(file: FileOfRanges, start: int, content: pa.Buffer) -> int:
         number = hold(file, start, content)
-        held.append(sum(one.size for first, one in tuple(file._held.values()) if first < sum(groups)))
+        held.append(sum(one.size for first, one in tuple(file._buffers.values()) if first < sum(groups)))
         return number
 
     monkeypatch.setattr(FileOfRanges, "hold", counted)

@@ -27,7 +27,7 @@ from hudi_bridge.readers.base_formats.footers import text_range
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
-from hudi_bridge.splits.external_files import holds_others, registered_files, with_registered
+from hudi_bridge.splits.external_files import may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
     FileSlice,
@@ -262,7 +262,7 @@ class Examined:
 
         Raises like ``registered_files``.
         """
-        if not any(holds_others(listing) for listing in self.folders.values()):
+        if not any(may_hold_external(listing) for listing in self.folders.values()):
             return {}
         index = MetadataFileIndex(self.state, lambda: MetadataTable(self.state))
         paths = index.partitions() if FILES in self.config.metadata_partitions else None
