@@ -78,7 +78,7 @@ def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
                 group.base.open()
             except CorruptTableError as error:
                 yield _unreadable(error, f"{METADATA_FOLDER}/{group.base.path}")
-        for log in group.piece.log_files:
+        for log in group.file_slice.log_files:
             path = f"{METADATA_FOLDER}/{log.path}"
             try:
                 scan = scan_heads(table.own.storage, log.path, log.size_bytes)
