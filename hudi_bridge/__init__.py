@@ -5,168 +5,90 @@ the docstring of a class says what makes it. Each name is imported when it is fi
 needed.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hudi_bridge.imports import lazy_names
 
 if TYPE_CHECKING:
-    from hudi_bridge.changes.split import ChangeFormat, ChangeSplit, GroupChange
-    from hudi_bridge.config import (
-        CdcMode,
-        MergeMode,
-        PartitionFieldKind,
-        QueryType,
-        TableConfig,
-        TableType,
-        TimelineTimezone,
-    )
-    from hudi_bridge.dataset import BatchScanner, HudiDataset
-    from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, slice_delta
-    from hudi_bridge.errors import (
-        CorruptBaseFileError,
-        CorruptLogFileError,
-        CorruptTableError,
-        CorruptTimelineError,
-        DataFileGoneError,
-        HudiReadError,
-        InstantNotReadableError,
-        MergeError,
-        QueryError,
-        SchemaEvolutionError,
-        StorageError,
-        TableNotFoundError,
-        UnsupportedTableError,
-    )
-    from hudi_bridge.explain import Explanation, SliceToRead
-    from hudi_bridge.inspection import (
-        inspect_columns,
-        inspect_commit,
-        inspect_commit_files,
-        inspect_commits,
-        inspect_file_slices,
-        inspect_files,
-        inspect_metadata_records,
-        inspect_metadata_table,
-        inspect_splits,
-        inspect_table,
-        inspect_timeline,
-    )
-    from hudi_bridge.logformat.scan import SkippedBlocks
-    from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, VersionToMerge
-    from hudi_bridge.replanning import OnFilesGone
-    from hudi_bridge.schema.difference import SchemaChange, SchemaChangeKind
-    from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
-    from hudi_bridge.schema.infer import SchemaAmbiguity, SchemaAmbiguityKind, SchemaProposal
-    from hudi_bridge.schema.internal import InternalSchema
-    from hudi_bridge.split_reader import SplitReader, open_reader
-    from hudi_bridge.splits.file_slice import BaseFile, FileSlice, LogFile, LogFileName
-    from hudi_bridge.splits.notes import PruningStep
-    from hudi_bridge.splits.planner import Split
-    from hudi_bridge.splits.schema_history import FileColumns, SchemaVersion
-    from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-    from hudi_bridge.table import HudiTable
-    from hudi_bridge.timeline.instant import Action, Instant, InstantState
-    from hudi_bridge.timeline.instant_range import InstantRange
-    from hudi_bridge.timeline.timeline import Timeline
-    from hudi_bridge.tools.diff.table_difference import TableDifference
-    from hudi_bridge.tools.doctor.findings import Diagnosis, Finding, Limits, Severity, SliceCost
-    from hudi_bridge.tools.trace.base_search import BaseCheck
-    from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory
-    from hudi_bridge.tools.trace.verdicts import RecordVersion, UncountedVersion, UnreadablePlace, Verdict
+    from hudi_bridge.changes.split import ChangeFormat as ChangeFormat
+    from hudi_bridge.changes.split import ChangeSplit as ChangeSplit
+    from hudi_bridge.changes.split import GroupChange as GroupChange
+    from hudi_bridge.config import CdcMode as CdcMode
+    from hudi_bridge.config import MergeMode as MergeMode
+    from hudi_bridge.config import PartitionFieldKind as PartitionFieldKind
+    from hudi_bridge.config import QueryType as QueryType
+    from hudi_bridge.config import TableConfig as TableConfig
+    from hudi_bridge.config import TableType as TableType
+    from hudi_bridge.config import TimelineTimezone as TimelineTimezone
+    from hudi_bridge.dataset import BatchScanner as BatchScanner
+    from hudi_bridge.dataset import HudiDataset as HudiDataset
+    from hudi_bridge.engines import SliceDelta as SliceDelta
+    from hudi_bridge.engines import StoredBaseFile as StoredBaseFile
+    from hudi_bridge.engines import SurvivingLogRecords as SurvivingLogRecords
+    from hudi_bridge.engines import slice_delta as slice_delta
+    from hudi_bridge.errors import CorruptBaseFileError as CorruptBaseFileError
+    from hudi_bridge.errors import CorruptLogFileError as CorruptLogFileError
+    from hudi_bridge.errors import CorruptTableError as CorruptTableError
+    from hudi_bridge.errors import CorruptTimelineError as CorruptTimelineError
+    from hudi_bridge.errors import DataFileGoneError as DataFileGoneError
+    from hudi_bridge.errors import HudiReadError as HudiReadError
+    from hudi_bridge.errors import InstantNotReadableError as InstantNotReadableError
+    from hudi_bridge.errors import MergeError as MergeError
+    from hudi_bridge.errors import QueryError as QueryError
+    from hudi_bridge.errors import SchemaEvolutionError as SchemaEvolutionError
+    from hudi_bridge.errors import StorageError as StorageError
+    from hudi_bridge.errors import TableNotFoundError as TableNotFoundError
+    from hudi_bridge.errors import UnsupportedTableError as UnsupportedTableError
+    from hudi_bridge.explain import Explanation as Explanation
+    from hudi_bridge.explain import SliceToRead as SliceToRead
+    from hudi_bridge.inspection import inspect_columns as inspect_columns
+    from hudi_bridge.inspection import inspect_commit as inspect_commit
+    from hudi_bridge.inspection import inspect_commit_files as inspect_commit_files
+    from hudi_bridge.inspection import inspect_commits as inspect_commits
+    from hudi_bridge.inspection import inspect_file_slices as inspect_file_slices
+    from hudi_bridge.inspection import inspect_files as inspect_files
+    from hudi_bridge.inspection import inspect_metadata_records as inspect_metadata_records
+    from hudi_bridge.inspection import inspect_metadata_table as inspect_metadata_table
+    from hudi_bridge.inspection import inspect_splits as inspect_splits
+    from hudi_bridge.inspection import inspect_table as inspect_table
+    from hudi_bridge.inspection import inspect_timeline as inspect_timeline
+    from hudi_bridge.logformat.scan import SkippedBlocks as SkippedBlocks
+    from hudi_bridge.merge.custom_payload import RecordMerger as RecordMerger
+    from hudi_bridge.merge.custom_payload import RecordPayload as RecordPayload
+    from hudi_bridge.merge.custom_payload import VersionToMerge as VersionToMerge
+    from hudi_bridge.replanning import OnFilesGone as OnFilesGone
+    from hudi_bridge.schema.difference import SchemaChange as SchemaChange
+    from hudi_bridge.schema.difference import SchemaChangeKind as SchemaChangeKind
+    from hudi_bridge.schema.file_columns import ColumnMapping as ColumnMapping
+    from hudi_bridge.schema.file_columns import Outcome as Outcome
+    from hudi_bridge.schema.infer import SchemaAmbiguity as SchemaAmbiguity
+    from hudi_bridge.schema.infer import SchemaAmbiguityKind as SchemaAmbiguityKind
+    from hudi_bridge.schema.infer import SchemaProposal as SchemaProposal
+    from hudi_bridge.schema.internal import InternalSchema as InternalSchema
+    from hudi_bridge.split_reader import SplitReader as SplitReader
+    from hudi_bridge.split_reader import open_reader as open_reader
+    from hudi_bridge.splits.file_slice import BaseFile as BaseFile
+    from hudi_bridge.splits.file_slice import FileSlice as FileSlice
+    from hudi_bridge.splits.file_slice import LogFile as LogFile
+    from hudi_bridge.splits.file_slice import LogFileName as LogFileName
+    from hudi_bridge.splits.notes import PruningStep as PruningStep
+    from hudi_bridge.splits.planner import Split as Split
+    from hudi_bridge.splits.planner import SplitPlanner as SplitPlanner
+    from hudi_bridge.splits.schema_history import FileColumns as FileColumns
+    from hudi_bridge.splits.schema_history import SchemaVersion as SchemaVersion
+    from hudi_bridge.splits.split import ReadContext as ReadContext
+    from hudi_bridge.splits.split import RealtimeFileSplit as RealtimeFileSplit
+    from hudi_bridge.table import HudiTable as HudiTable
+    from hudi_bridge.timeline.instant import Action as Action
+    from hudi_bridge.timeline.instant import Instant as Instant
+    from hudi_bridge.timeline.instant import InstantState as InstantState
+    from hudi_bridge.timeline.instant_range import InstantRange as InstantRange
+    from hudi_bridge.timeline.timeline import Timeline as Timeline
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Action",
-    "BaseCheck",
-    "BaseFile",
-    "BatchScanner",
-    "CdcMode",
-    "ChangeFormat",
-    "ChangeSplit",
-    "ColumnMapping",
-    "CorruptBaseFileError",
-    "CorruptLogFileError",
-    "CorruptTableError",
-    "CorruptTimelineError",
-    "DataFileGoneError",
-    "Diagnosis",
-    "Explanation",
-    "FileColumns",
-    "FileGroupHistory",
-    "FileSlice",
-    "Finding",
-    "GroupChange",
-    "HudiDataset",
-    "HudiReadError",
-    "HudiTable",
-    "Instant",
-    "InstantNotReadableError",
-    "InstantRange",
-    "InstantState",
-    "InternalSchema",
-    "Limits",
-    "LogFile",
-    "LogFileName",
-    "MergeError",
-    "MergeMode",
-    "OnFilesGone",
-    "Outcome",
-    "PartitionFieldKind",
-    "PruningStep",
-    "QueryError",
-    "QueryType",
-    "ReadContext",
-    "RealtimeFileSplit",
-    "RecordHistory",
-    "RecordMerger",
-    "RecordPayload",
-    "RecordVersion",
-    "SchemaAmbiguity",
-    "SchemaAmbiguityKind",
-    "SchemaChange",
-    "SchemaChangeKind",
-    "SchemaEvolutionError",
-    "SchemaProposal",
-    "SchemaVersion",
-    "Severity",
-    "SkippedBlocks",
-    "SliceCost",
-    "SliceDelta",
-    "SliceToRead",
-    "Split",
-    "SplitReader",
-    "StorageError",
-    "StoredBaseFile",
-    "SurvivingLogRecords",
-    "TableConfig",
-    "TableDifference",
-    "TableNotFoundError",
-    "TableType",
-    "Timeline",
-    "TimelineTimezone",
-    "UncountedVersion",
-    "UnreadablePlace",
-    "UnsupportedTableError",
-    "Verdict",
-    "VersionToMerge",
-    "inspect_columns",
-    "inspect_commit",
-    "inspect_commit_files",
-    "inspect_commits",
-    "inspect_file_slices",
-    "inspect_files",
-    "inspect_metadata_records",
-    "inspect_metadata_table",
-    "inspect_splits",
-    "inspect_table",
-    "inspect_timeline",
-    "open_reader",
-    "slice_delta",
-]
-
 _HOMES = {
     "Action": "hudi_bridge.timeline.instant",
-    "BaseCheck": "hudi_bridge.tools.trace.base_search",
     "BaseFile": "hudi_bridge.splits.file_slice",
     "BatchScanner": "hudi_bridge.dataset",
     "CdcMode": "hudi_bridge.config",
@@ -178,12 +100,9 @@ _HOMES = {
     "CorruptTableError": "hudi_bridge.errors",
     "CorruptTimelineError": "hudi_bridge.errors",
     "DataFileGoneError": "hudi_bridge.errors",
-    "Diagnosis": "hudi_bridge.tools.doctor.findings",
     "Explanation": "hudi_bridge.explain",
     "FileColumns": "hudi_bridge.splits.schema_history",
-    "FileGroupHistory": "hudi_bridge.tools.trace.record_trace",
     "FileSlice": "hudi_bridge.splits.file_slice",
-    "Finding": "hudi_bridge.tools.doctor.findings",
     "GroupChange": "hudi_bridge.changes.split",
     "HudiDataset": "hudi_bridge.dataset",
     "HudiReadError": "hudi_bridge.errors",
@@ -193,7 +112,6 @@ _HOMES = {
     "InstantRange": "hudi_bridge.timeline.instant_range",
     "InstantState": "hudi_bridge.timeline.instant",
     "InternalSchema": "hudi_bridge.schema.internal",
-    "Limits": "hudi_bridge.tools.doctor.findings",
     "LogFile": "hudi_bridge.splits.file_slice",
     "LogFileName": "hudi_bridge.splits.file_slice",
     "MergeError": "hudi_bridge.errors",
@@ -206,10 +124,8 @@ _HOMES = {
     "QueryType": "hudi_bridge.config",
     "ReadContext": "hudi_bridge.splits.split",
     "RealtimeFileSplit": "hudi_bridge.splits.split",
-    "RecordHistory": "hudi_bridge.tools.trace.record_trace",
     "RecordMerger": "hudi_bridge.merge.custom_payload",
     "RecordPayload": "hudi_bridge.merge.custom_payload",
-    "RecordVersion": "hudi_bridge.tools.trace.verdicts",
     "SchemaAmbiguity": "hudi_bridge.schema.infer",
     "SchemaAmbiguityKind": "hudi_bridge.schema.infer",
     "SchemaChange": "hudi_bridge.schema.difference",
@@ -217,26 +133,21 @@ _HOMES = {
     "SchemaEvolutionError": "hudi_bridge.errors",
     "SchemaProposal": "hudi_bridge.schema.infer",
     "SchemaVersion": "hudi_bridge.splits.schema_history",
-    "Severity": "hudi_bridge.tools.doctor.findings",
     "SkippedBlocks": "hudi_bridge.logformat.scan",
-    "SliceCost": "hudi_bridge.tools.doctor.findings",
     "SliceDelta": "hudi_bridge.engines",
     "SliceToRead": "hudi_bridge.explain",
     "Split": "hudi_bridge.splits.planner",
+    "SplitPlanner": "hudi_bridge.splits.planner",
     "SplitReader": "hudi_bridge.split_reader",
     "StorageError": "hudi_bridge.errors",
     "StoredBaseFile": "hudi_bridge.engines",
     "SurvivingLogRecords": "hudi_bridge.engines",
     "TableConfig": "hudi_bridge.config",
-    "TableDifference": "hudi_bridge.tools.diff.table_difference",
     "TableNotFoundError": "hudi_bridge.errors",
     "TableType": "hudi_bridge.config",
     "Timeline": "hudi_bridge.timeline.timeline",
     "TimelineTimezone": "hudi_bridge.config",
-    "UncountedVersion": "hudi_bridge.tools.trace.verdicts",
-    "UnreadablePlace": "hudi_bridge.tools.trace.verdicts",
     "UnsupportedTableError": "hudi_bridge.errors",
-    "Verdict": "hudi_bridge.tools.trace.verdicts",
     "VersionToMerge": "hudi_bridge.merge.custom_payload",
     "inspect_columns": "hudi_bridge.inspection",
     "inspect_commit": "hudi_bridge.inspection",
@@ -253,13 +164,7 @@ _HOMES = {
     "slice_delta": "hudi_bridge.engines",
 }
 
+__all__ = list(_HOMES)
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - of any kind
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

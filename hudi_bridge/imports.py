@@ -4,7 +4,8 @@ Most commands, and many programs, need few modules. ``pyarrow.dataset`` imports 
 take as long as everything else together. Names of such modules in annotations are quoted.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -47,3 +48,22 @@ def needing_extra(extra: str, *packages: str, by: str | None = None) -> Iterator
             raise
         text = f"{by or f'hudi_bridge.connectors.{extra}'} needs {missing}: pip install 'hudi-bridge[{extra}]'"
         raise ModuleNotFoundError(text, name=error.name, path=error.path) from error
+
+
+def lazy_names(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a module that offers names of other modules.
+
+    ``homes`` has the module of each name. It is imported when the name is first used.
+    """
+
+    def get(name: str) -> Any:  # noqa: ANN401 - of any kind
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *homes})
+
+    return get, names

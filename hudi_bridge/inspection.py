@@ -270,7 +270,7 @@ def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
 
 
 def _find(table: HudiTable, instant: str) -> tuple[Instant, CommitMetadata]:
-    state = table._state  # noqa: SLF001 - users get the values alone
+    state = table.planner().state
     active = next((commit for commit in table.timeline.commits() if commit.requested_time == instant), None)
     if active is not None:
         return active, read_commit_metadata(state, active)
@@ -287,7 +287,7 @@ def _find(table: HudiTable, instant: str) -> tuple[Instant, CommitMetadata]:
 def _row(table: HudiTable, instant: Instant) -> Mapping[str, Any]:
     row = _instant_row(instant)
     if instant.is_completed and instant.action in COMMIT_ACTIONS:
-        row |= _commit_row(read_commit_metadata(table._state, instant))  # noqa: SLF001 - as above
+        row |= _commit_row(read_commit_metadata(table.planner().state, instant))
     return row
 
 

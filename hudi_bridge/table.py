@@ -24,7 +24,6 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.operations import operation
 from hudi_bridge.options import with_query_type
 from hudi_bridge.readers.filters import RecordKey, spellings_of
-from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.splits.decryption import require_decryption_properties
 from hudi_bridge.splits.file_slice import FileSlice
@@ -44,19 +43,11 @@ if TYPE_CHECKING:
     from hudi_bridge.indexes import pruning
     from hudi_bridge.schema.infer import SchemaProposal
     from hudi_bridge.splits import schema_history as schemas
-    from hudi_bridge.tools import doctor as examining
-    from hudi_bridge.tools.diff import table_difference
-    from hudi_bridge.tools.trace import record_trace, version_search
-    from hudi_bridge.tools.trace.record_trace import RecordHistory
 else:
     change_plans = LaterModule("hudi_bridge.changes.plan")
     dataset = LaterModule("hudi_bridge.dataset")
-    examining = LaterModule("hudi_bridge.tools.doctor")
-    record_trace = LaterModule("hudi_bridge.tools.trace.record_trace")
     schemas = LaterModule("hudi_bridge.splits.schema_history")
     pruning = LaterModule("hudi_bridge.indexes.pruning")
-    table_difference = LaterModule("hudi_bridge.tools.diff.table_difference")
-    version_search = LaterModule("hudi_bridge.tools.trace.version_search")
 
 
 _LOG = logging.getLogger(__name__)
@@ -356,34 +347,6 @@ class HudiTable:
         plan = change_plans.plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
         return self._dataset_of(plan, is_newest=True)
 
-    def diff(
-        self,
-        a: InstantLike,
-        b: InstantLike | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        where: pc.Expression | None = None,
-        keys: Iterable[RecordKey] | None = None,
-    ) -> "table_difference.TableDifference":
-        """Which records differ between two instants, and how; only file slices that differ are read.
-
-        ``a`` and ``b`` (by default the newest commit) have the formats of ``as_of`` in ``snapshot``. If ``b`` is the
-        earlier one, the differences are those on the way back. ``columns`` are those to compare, by default all but
-        Hudi's own; they are columns as of the later instant, where a renamed column is the same one. A record counts if
-        it meets the condition ``where`` at ``a`` or at ``b``, and if it has one of the ``keys``, which are as for
-        ``get``.
-
-        A record that was written again with the same values does not differ, nor does one that was only moved to
-        another file. One that is gone from a partition and new in another is updated, with ``moved_from``.
-
-        Raises:
-            InstantNotReadableError: files of an instant were removed, or an earlier write has not completed.
-            QueryError: an instant, a column, the condition or a key does not fit the table.
-            UnsupportedTableError: the table's records cannot be merged correctly.
-        """
-        states = (self._state_as_of(a, "a"), self._state_as_of(b, "b"))
-        return table_difference.difference_of(self._latest.files.listings.anew(), states, columns, where, keys)
-
     def splits(
         self,
         as_of: InstantLike | None = None,
@@ -399,13 +362,30 @@ class HudiTable:
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
         return [piece for split in self._dataset(query_type, as_of).splits(filter) for piece in split.slices]
 
+    def planner(self, as_of: InstantLike | None = None, argument: str = "as_of") -> SplitPlanner:
+        """Plans the queries of a snapshot; ``as_of`` is as for ``snapshot``.
+
+        For connectors, tools, and programs that distribute the reads themselves. Its ``state`` is what was read of the
+        table when it was opened. The planner of the newest commit is made once, and keeps what it has planned. Errors
+        name the ``argument`` of the caller's that has the instant.
+
+        Raises:
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+            QueryError: the format of the instant is not one of Hudi's.
+        """
+        if as_of is None:
+            return self._latest
+        state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
+        validate_time_travel(state)
+        return SplitPlanner(state, indexed_listings(state, lambda: MetadataTable(state)))
+
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What all splits of a snapshot share; it exists even if there are no splits."""
-        return self._planner(as_of).context(QueryType.SNAPSHOT)
+        return self.planner(as_of).context(QueryType.SNAPSHOT)
 
     def file_slices(self, as_of: InstantLike | None = None) -> tuple[FileSlice, ...]:
         """The file slices of a snapshot."""
-        return tuple(self._planner(as_of).file_slices(QueryType.SNAPSHOT))
+        return tuple(self.planner(as_of).file_slices(QueryType.SNAPSHOT))
 
     @cached_property
     def schema_history(self) -> "tuple[schemas.SchemaVersion, ...]":
@@ -424,61 +404,7 @@ class HudiTable:
         Raises:
             QueryError: the path is not a data file of the table.
         """
-        return schemas.read_file_columns(self._planner(as_of).state, os.fspath(path))
-
-    def history_of(
-        self, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
-    ) -> "RecordHistory":
-        """The history of a record: all its versions, which of them win and why, and the row that a snapshot returns.
-
-        ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` limits the search to one partition; ``as_of``
-        is as for ``snapshot``.
-
-        Raises:
-            QueryError: the key or the path is no Unicode text.
-            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
-        """
-        # The story also tells of files that no index has: those of writes that did not complete.
-        return record_trace.trace_record(SplitPlanner(self._state_as_of(as_of)), record_key, partition_path)
-
-    def find_versions(
-        self,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
-        columns: Sequence[str] | None = None,
-        *,
-        partition_path: str | None = None,
-        as_of: InstantLike | None = None,
-    ) -> pa.RecordBatchReader:
-        """The versions of records that pass a filter, also those that lost or do not count, in no particular order.
-
-        They are the rows of base files and the records of log files that ``history_of`` searches for one key. The
-        columns are ``partition_path``, ``record_key`` as ``history_of`` takes it, and ``row``, a struct of ``columns``,
-        by default all. A column that a partial update leaves out is null. ``partition_path`` limits the search to one
-        partition; ``as_of`` is as for ``snapshot``.
-
-        Raises:
-            QueryError: a column or the filter does not fit the table.
-            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
-        """
-        planner = SplitPlanner(self._state_as_of(as_of))
-        request = RowRequest.of(planner.schema(QueryType.SNAPSHOT), columns, filter)
-        schema = version_search.found_schema(planner.schema(QueryType.SNAPSHOT), request.columns)
-        return pa.RecordBatchReader.from_batches(schema, version_search.find_versions(planner, request, partition_path))
-
-    def doctor(
-        self, *, deep: bool = False, now: InstantLike | None = None, limits: "examining.Limits | None" = None
-    ) -> "examining.Diagnosis":
-        """What is damaged, contradictory, under way for too long or costly in the table; nothing is changed.
-
-        Reads listings, the timeline, footers, the headers of log blocks and the list of files in the metadata table;
-        with ``deep``, all rows and indexes too. ``now`` is the time by which something is too old, by default that of
-        the clock, ``limits`` says from when on. ``hudi_bridge.tools.doctor.examine`` also takes tables that cannot
-        be opened.
-
-        Raises:
-            QueryError: ``now`` is no time.
-        """
-        return examining.examine_state(self._state, deep=deep, now=now, limits=limits)
+        return schemas.read_file_columns(self.planner(as_of).state, os.fspath(path))
 
     def _dataset(
         self,
@@ -506,7 +432,7 @@ class HudiTable:
         as_of: InstantLike | None,
         planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
     ) -> "dataset.HudiDataset":
-        planner = self._planner(as_of)
+        planner = self.planner(as_of)
         is_newest = planner.state.instant == self._state.instant
         return self._dataset_of(SnapshotPlan(planner, query_type), is_newest=is_newest, planned_again=planned_again)
 
@@ -537,19 +463,6 @@ class HudiTable:
             listings,
             lambda query_type: self._indexes.of_query(query_type, is_newest=True).partition_stats,
         )
-
-    def _planner(self, as_of: InstantLike | None) -> SplitPlanner:
-        if as_of is None:
-            return self._latest
-        state = self._state_as_of(as_of)
-        return SplitPlanner(state, indexed_listings(state, lambda: MetadataTable(state)))
-
-    def _state_as_of(self, as_of: InstantLike | None, argument: str = "as_of") -> TableState:
-        if as_of is None:
-            return self._state
-        state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
-        validate_time_travel(state)
-        return state
 
 
 def opened(path_or_table: PathLike | HudiTable, arguments: OpenArguments) -> HudiTable:

@@ -28,7 +28,7 @@ PAGES = {
 """Files outside docs/ that become pages, and the names of the pages."""
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
-    "hudi_bridge.tools.doctor": ("examine",),
+    "hudi_bridge.tools": (),
     "hudi_bridge.inspection": (),
     "hudi_bridge.tools.report": (),
     "hudi_bridge.connectors.duckdb": ("attach", "Attached", "ViewPlan", "attach_all", "Lake"),
@@ -54,9 +54,16 @@ def public_names(module: str) -> list[str]:
     path = ROOT.joinpath(*module.split("."))
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(source.read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
-            return [name for name in ast.literal_eval(node.value) if not name.startswith("_")]
+    assigned = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    # Where names are imported when they are first used, ``__all__`` is made of the modules that have them.
+    if names := assigned.get("_HOMES", assigned.get("__all__")):
+        return [name for name in ast.literal_eval(names) if not name.startswith("_")]
     kinds = (ast.FunctionDef, ast.ClassDef)
     return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
 

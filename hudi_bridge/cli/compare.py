@@ -38,7 +38,7 @@ from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant_range import ordering_time
-from hudi_bridge.tools.doctor import is_table_folder, tables_below
+from hudi_bridge.tools.checks.examination import is_table_folder, tables_below
 
 Answer = pa.Table | str
 """The rows, or why there are none."""

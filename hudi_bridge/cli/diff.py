@@ -15,7 +15,8 @@ from hudi_bridge.cli.read import column_names, row_condition
 from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import counting_rows, print_note
 from hudi_bridge.display import Array, ArrowType, counted, is_nested, to_json, values_as_text
-from hudi_bridge.tools.diff.states import (
+from hudi_bridge.tools.differences import table_difference
+from hudi_bridge.tools.differences.states import (
     AFTER,
     BEFORE,
     CHANGED,
@@ -27,7 +28,7 @@ from hudi_bridge.tools.diff.states import (
     PARTITION,
     UPDATE,
 )
-from hudi_bridge.tools.diff.table_difference import DifferenceCounts, TableDifference
+from hudi_bridge.tools.differences.table_difference import DifferenceCounts, TableDifference
 
 _VALUES = "values"
 _ARROW = "→"
@@ -77,7 +78,7 @@ def diff(
     """
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload, storage_option)
-    difference = opened.diff(before, after, keys=key)
+    difference = table_difference.diff(opened, before, after, keys=key)
     with ExitStack() as stack:
         newer = opened.snapshot(max(difference.instants))
         if columns is not None:

@@ -23,9 +23,9 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.table import HudiTable
 from hudi_bridge.tools.trace.base_search import BaseCheck
-from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_schema
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_of, history_schema
 from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
-from hudi_bridge.tools.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW
+from hudi_bridge.tools.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW, find_versions
 
 _WIDTH_IN_PIPE = 80
 _INDENT = 4
@@ -74,7 +74,7 @@ def trace(
     opened = open_table(table, option, payload, storage_option)
     records = [(partition, key)] if key is not None else _records_where(opened, str(where), partition, as_of, limit + 1)
     histories = [
-        opened.history_of(str(one), partition_path=path, as_of=as_of) for path, one in records[: max(1, limit)]
+        history_of(opened, str(one), partition_path=path, as_of=as_of) for path, one in records[: max(1, limit)]
     ]
     if destination.format is not Format.TABLE:
         schema = history_schema(opened.snapshot(as_of).schema)
@@ -98,7 +98,7 @@ def _records_where(
     """The first partitions and keys of records of which a version meets a condition."""
     found: dict[tuple[str | None, str | None], None] = {}
     with row_condition(table.snapshot(as_of), table_name(table), condition) as test:
-        reader = table.find_versions(test.row_filter, test.columns, partition_path=partition, as_of=as_of)
+        reader = find_versions(table, test.row_filter, test.columns, partition_path=partition, as_of=as_of)
         with closing(reader):
             for batch in reader:
                 structs: Any = batch.column(ROW)

@@ -266,7 +266,14 @@ class PartitionIndex(Protocol):
 
 
 class SplitPlanner:
-    """Plans the queries of one state of a table; they share its columns and folder listings."""
+    """Plans the queries of one state of a table; they share its columns and folder listings.
+
+    ``splits(query_type)`` lists the table and yields a ``RealtimeFileSplit`` for each slice; ``schema(query_type)``
+    has the columns of their rows. All errors are subclasses of ``HudiReadError``. Other methods and attributes are for
+    this package and may change with any release.
+
+    Made by ``HudiTable.planner``.
+    """
 
     def __init__(
         self,
@@ -331,10 +338,15 @@ class SplitPlanner:
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; in a read-optimized query they have no log files.
 
-        With ``within``, those in partitions of these paths, which need not exist.
+        ``query_type`` is a snapshot or read optimized. ``row_filter`` leaves out partitions that it rules out: a reader
+        has to apply it to the rows. ``notes`` counts what is left out, for this package. With ``within``, splits are
+        those in partitions of these paths, which need not exist.
 
         Raises:
+            QueryError: the filter does not fit the table.
             UnsupportedTableError: the table's records cannot be merged correctly.
+            CorruptTimelineError: a commit cannot be read.
+            StorageError: a folder cannot be listed.
         """
         are_all = row_filter is None and within is None
         if are_all and notes is None and query_type in self._cached:

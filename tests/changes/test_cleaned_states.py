@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hudi_bridge import HudiDataset, InstantNotReadableError
-from hudi_bridge.tools.diff.table_difference import TableDifference
+from hudi_bridge import HudiDataset, InstantNotReadableError, tools
+from hudi_bridge.tools.differences.table_difference import TableDifference
 from tests.support.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, clean, container, record_type
 
@@ -113,12 +113,12 @@ def test_a_state_that_was_cleaned_is_not_compared(table: TableWriter) -> None:
     second = wrote(table, 2, [row("b2")], "f2-0")
     wrote(table, 3, [row("b3"), row("c3")], "f2-0")
     cleaned(table, 4)
-    assert found(table.open().diff(at(2), at(3))) == [("insert", None, "c3"), ("update", "b2", "b3")]
+    assert found(tools.diff(table.open(), at(2), at(3))) == [("insert", None, "c3"), ("update", "b2", "b3")]
     second.unlink()
     for one, other in ((2, 3), (3, 2), (1, 2)):
         with pytest.raises(InstantNotReadableError, match=f"{at(2)}: files .* have been cleaned.* {at(3)}"):
-            table.open().diff(at(one), at(other))
-    assert found(table.open().diff(at(1), at(3))) == [("insert", None, "b3"), ("insert", None, "c3")]
+            tools.diff(table.open(), at(one), at(other))
+    assert found(tools.diff(table.open(), at(1), at(3))) == [("insert", None, "b3"), ("insert", None, "c3")]
 
 
 def test_a_clean_that_is_under_way_is_seen_from_an_earlier_state(table: TableWriter) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.tools.doctor import tables_below
+from hudi_bridge.tools.checks.examination import tables_below
 from tests.cli.conftest import Outcome
 from tests.support.golden_cases import golden_table, golden_trips
 from tests.support.table_writer import TableWriter, at

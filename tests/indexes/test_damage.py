@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_bridge import tools
 from hudi_bridge.indexes import data_skipping
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.splits import table_files
 from hudi_bridge.table import HudiTable
-from hudi_bridge.tools.doctor.findings import Severity
+from hudi_bridge.tools.checks.findings import Severity
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 
@@ -133,6 +134,6 @@ def test_no_answer_changes(tmp_path: Path, case: str, partition: str, damage: st
     damaged = HudiTable.open(table)
     for name, (question, answer) in answers(case).items():
         assert differences(answer, question(damaged)) == [], name
-    findings = [finding for finding in damaged.doctor().findings if finding.check == "metadata-table"]
+    findings = [finding for finding in tools.doctor(damaged).findings if finding.check == "metadata-table"]
     lost = partition if "commit" not in damage else written(path)
     assert any(lost in str(finding.path) and finding.severity is Severity.ERROR for finding in findings), findings

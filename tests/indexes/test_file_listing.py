@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from hudi_bridge import tools
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.file_listing import MetadataFileIndex
@@ -61,7 +62,7 @@ def ranges(table: HudiTable) -> list[list[Split] | str]:
 
 def splits(table: HudiTable, as_of: str | None, query_type: QueryType) -> list[RealtimeFileSplit] | str:
     try:
-        return list(table._planner(as_of).splits(query_type))
+        return list(table.planner(as_of).splits(query_type))
     except HudiReadError as error:
         return str(error)
 
@@ -161,7 +162,7 @@ def requests(case: str, options: dict[str, str], row_filter: pc.Expression | Non
     """What planning a snapshot asks the file system for."""
     filesystem = Requests()
     table = HudiTable.open(str(golden_table(case)), filesystem=filesystem, options=options)
-    table._planner(None).context(QueryType.SNAPSHOT)
+    table.planner().context(QueryType.SNAPSHOT)
     filesystem.counts.clear()
     assert list(table.splits(filter=row_filter))
     return dict(filesystem.counts)
@@ -342,5 +343,5 @@ def test_a_metadata_table_that_lacks_a_file_is_not_believed(
     texts = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     # Column stats are also asked for the ranges of keys.
     assert sum("expected the file of" in text for text in texts) == (2 if partition == "column_stats" else 1)
-    (finding,) = [one for one in table.doctor().findings if one.check == "metadata-table"]
+    (finding,) = [one for one in tools.doctor(table).findings if one.check == "metadata-table"]
     assert (finding.severity.name, partition in str(finding.path)) == ("ERROR", True)

@@ -18,6 +18,7 @@ from hudi_bridge import (
     VersionToMerge,
     open_reader,
     slice_delta,
+    tools,
 )
 from hudi_bridge.merge.custom_payload import Row
 from tests.support.compare import differences
@@ -116,7 +117,7 @@ def test_engines_get_the_rows_of_a_merger_that_decides_about_deletes() -> None:
         of_split = open_reader(RealtimeFileSplit.from_json(split.to_json(), payloads={strategy: merger})).to_table()
         assert sorted(map(str, keys)) == sorted_column(of_split, "id")
     with pytest.raises(UnsupportedTableError, match="SumOfScores, which decides about deletes"):
-        table.history_of("k00")
+        tools.history_of(table, "k00")
 
 
 class Broken(RecordMerger):

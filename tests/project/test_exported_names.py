@@ -11,18 +11,27 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ForwardRef, get_args, get_origin
 
 import pytest
 
 import hudi_bridge
-from hudi_bridge import HudiReadError, HudiTable, InternalSchema, Limits, ReadContext, RecordMerger, RecordPayload
+from hudi_bridge import (
+    HudiReadError,
+    HudiTable,
+    InternalSchema,
+    ReadContext,
+    RecordMerger,
+    RecordPayload,
+    SplitPlanner,
+    tools,
+)
 from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
 from hudi_bridge.connectors.polars import scan, scan_dataset
 
 PUBLIC = {
     "Action",
-    "BaseCheck",
     "BaseFile",
     "BatchScanner",
     "CdcMode",
@@ -34,12 +43,9 @@ PUBLIC = {
     "CorruptTableError",
     "CorruptTimelineError",
     "DataFileGoneError",
-    "Diagnosis",
     "Explanation",
     "FileColumns",
-    "FileGroupHistory",
     "FileSlice",
-    "Finding",
     "GroupChange",
     "HudiDataset",
     "HudiReadError",
@@ -49,7 +55,6 @@ PUBLIC = {
     "InstantRange",
     "InstantState",
     "InternalSchema",
-    "Limits",
     "LogFile",
     "LogFileName",
     "MergeError",
@@ -62,10 +67,8 @@ PUBLIC = {
     "QueryType",
     "ReadContext",
     "RealtimeFileSplit",
-    "RecordHistory",
     "RecordMerger",
     "RecordPayload",
-    "RecordVersion",
     "SchemaAmbiguity",
     "SchemaAmbiguityKind",
     "SchemaChange",
@@ -73,26 +76,21 @@ PUBLIC = {
     "SchemaEvolutionError",
     "SchemaProposal",
     "SchemaVersion",
-    "Severity",
     "SkippedBlocks",
-    "SliceCost",
     "SliceDelta",
     "SliceToRead",
     "Split",
+    "SplitPlanner",
     "SplitReader",
     "StorageError",
     "StoredBaseFile",
     "SurvivingLogRecords",
     "TableConfig",
-    "TableDifference",
     "TableNotFoundError",
     "TableType",
     "Timeline",
     "TimelineTimezone",
-    "UncountedVersion",
-    "UnreadablePlace",
     "UnsupportedTableError",
-    "Verdict",
     "VersionToMerge",
     "inspect_columns",
     "inspect_commit",
@@ -108,8 +106,28 @@ PUBLIC = {
     "open_reader",
     "slice_delta",
 }
+TOOLS = {
+    "BaseCheck",
+    "Diagnosis",
+    "FileGroupHistory",
+    "Finding",
+    "Limits",
+    "RecordHistory",
+    "RecordVersion",
+    "Severity",
+    "SliceCost",
+    "TableDifference",
+    "UncountedVersion",
+    "UnreadablePlace",
+    "Verdict",
+    "diff",
+    "doctor",
+    "examine",
+    "find_versions",
+    "history_of",
+}
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-OPAQUE = {ReadContext, InternalSchema}
+OPAQUE = {ReadContext, InternalSchema, SplitPlanner}
 """Classes whose docstrings say that their fields are not for users."""
 FOR_CONNECTORS = "storage"
 """The parameter with which a connector hands over what it has open already, and the property to get it from."""
@@ -130,10 +148,11 @@ FREE = (
 MODULES = sorted(module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge."))
 
 
-def test_the_public_names_are_these() -> None:
-    assert set(hudi_bridge.__all__) == PUBLIC
-    assert all(hasattr(hudi_bridge, name) for name in PUBLIC)
-    assert list(hudi_bridge.__all__) == sorted(hudi_bridge.__all__)
+@pytest.mark.parametrize(("module", "names"), [(hudi_bridge, PUBLIC), (tools, TOOLS)])
+def test_the_public_names_are_these(module: ModuleType, names: set[str]) -> None:
+    assert set(module.__all__) == names
+    assert all(hasattr(module, name) for name in names)
+    assert list(module.__all__) == sorted(module.__all__)
 
 
 def test_the_version_is_written_in_one_place() -> None:
@@ -155,7 +174,10 @@ def test_every_module_says_what_it_is_for(name: str) -> None:
     assert importlib.import_module(name).__doc__
 
 
-EXPORTED = [getattr(hudi_bridge, name) for name in sorted(PUBLIC)]
+EXPORTED = [
+    *(getattr(hudi_bridge, name) for name in sorted(PUBLIC)),
+    *(getattr(tools, name) for name in sorted(TOOLS)),
+]
 
 
 @pytest.mark.parametrize(
@@ -177,14 +199,14 @@ def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
         for one in EXPORTED
         if isinstance(one, type)
         and not issubclass(one, Exception | enum.Enum)
-        and one not in (HudiTable, Limits, RecordMerger, RecordPayload)
+        and one not in (HudiTable, RecordMerger, RecordPayload, tools.Limits)
     ],
     ids=lambda one: one.__name__,
 )
 def test_a_class_that_users_do_not_make_says_what_makes_it(exported: type) -> None:
-    found = re.findall(r"(?:[Mm]ade by|Part of an?) ``(\w+)", exported.__doc__ or "")
-    assert found
-    assert set(found) <= PUBLIC
+    makers = re.findall(r"(?:[Mm]ade by|Part of an?) ``(?:hudi_bridge\.tools\.)?(\w+)", exported.__doc__ or "")
+    assert makers
+    assert set(makers) <= PUBLIC | TOOLS
 
 
 def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:

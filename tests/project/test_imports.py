@@ -6,10 +6,12 @@ import inspect
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import hudi_bridge
+from hudi_bridge import tools
 from hudi_bridge.cli.app import _COMMANDS
 from tests.support.golden_cases import golden_trips
 
@@ -24,9 +26,9 @@ def imported(program: str, *arguments: str) -> set[str]:
     return set(ended.stdout.rpartition("imported:")[2].split())
 
 
-def test_the_package_alone_imports_nothing() -> None:
+def test_the_package_alone_imports_no_more_than_what_imports_its_names() -> None:
     ours = {name for name in imported("import hudi_bridge") if name.startswith("hudi_bridge")}
-    assert ours == {"hudi_bridge"}
+    assert ours == {"hudi_bridge", "hudi_bridge.imports"}
 
 
 def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -> None:
@@ -47,14 +49,15 @@ def test_all_rows_are_read_without_the_indexes_that_only_filters_and_keys_ask() 
     assert found & {f"hudi_bridge.indexes.{name}" for name in asked} == set()
 
 
-def test_names_are_imported_from_where_the_type_checker_finds_them() -> None:
-    tree = ast.parse(inspect.getsource(hudi_bridge))
-    imports = [(node.module or "", node.names) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    homes = {name.name: home for home, names in imports if home.startswith("hudi_bridge.") for name in names}
-    assert homes == hudi_bridge._HOMES
-    assert set(homes) == set(hudi_bridge.__all__) <= set(dir(hudi_bridge))
+@pytest.mark.parametrize("module", [hudi_bridge, tools])
+def test_names_are_imported_from_where_the_type_checker_finds_them(module: ModuleType) -> None:
+    imports = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]
+    # A type checker takes a name for a public one if it is imported as itself.
+    homes = {name.asname: node.module for node in imports for name in node.names if name.asname == name.name}
+    assert homes == module._HOMES
+    assert set(homes) == set(module.__all__) <= set(dir(module))
     for name, home in homes.items():
-        assert getattr(hudi_bridge, name) is getattr(importlib.import_module(home), name)
+        assert getattr(module, name) is getattr(importlib.import_module(str(home)), name)
 
 
 def test_the_help_of_the_command_line_imports_no_command() -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge import HudiTable, RealtimeFileSplit
+from hudi_bridge import HudiTable, RealtimeFileSplit, tools
 from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
@@ -79,7 +79,7 @@ def split(written: Written) -> None:
 
 def story(written: Written) -> None:
     for key, merged in written.merged.items():
-        (group,) = written.opened.history_of(key).file_groups
+        (group,) = tools.history_of(written.opened, key).file_groups
         assert in_order(written.table, group.result.to_pylist()) == in_order(written.table, merged.rows)
         in_base = sum(version.is_base_row for version in group.versions)
         assert group.winner == (1 if merged.winner is None else in_base + 1 + merged.winner)

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader
+from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader, tools
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 from tests.golden.generate.document import load
@@ -283,7 +283,7 @@ def parsed_images(changes: pa.Table) -> pa.Table:
 def _doctor(case: Case) -> Iterator[Outcome]:
     """What the doctor finds wrong with a table that real Hudi has written, where Hudi reads it."""
     try:
-        report = case.opened().doctor(deep=True)
+        report = tools.doctor(case.opened(), deep=True)
     except Exception as error:  # noqa: BLE001 - as above
         yield Outcome(kind="doctor", way="doctor", query=None, status=ERROR, detail=f"{type(error).__name__}: {error}")
         return

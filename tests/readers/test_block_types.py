@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge import HudiTable, UnsupportedTableError, tools
 from hudi_bridge.connectors.trino.blocks import Blocks
 from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.sql_types import Engine
@@ -27,7 +27,7 @@ def read_snapshot(table: HudiTable, _: str) -> object:
 
 
 def trace(table: HudiTable, _: str) -> object:
-    return table.history_of("a")
+    return tools.history_of(table, "a")
 
 
 def map_columns(table: HudiTable, log_path: str) -> object:

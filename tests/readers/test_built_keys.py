@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge import HudiTable, UnsupportedTableError, tools
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 NO_META = {"hoodie.populate.meta.fields": "false"}
@@ -74,9 +74,9 @@ def test_a_key_is_the_text_that_java_has_of_what_spark_holds(name: str, version:
     assert found == [("new 0",)]
     for number, expected in enumerate((["new 0"], [], ["old 2"])):
         assert snapshot.get(texts[number]).column("value").to_pylist() == expected
-        (group,) = table.history_of(texts[number]).file_groups
+        (group,) = tools.history_of(table, texts[number]).file_groups
         assert group.result.column("value").to_pylist() == expected
-    difference = table.diff(at(1), columns=["value"]).to_table().sort_by("key").to_pylist()
+    difference = tools.diff(table, at(1), columns=["value"]).to_table().sort_by("key").to_pylist()
     assert {row["key"]: row["op"] for row in difference} == {texts[0]: "update", texts[1]: "delete"}
 
 
@@ -107,7 +107,7 @@ def test_key_fields_may_be_within_structs(keys: str, deleted: str, tmp_path: Pat
     opened = table.open()
     found = opened.snapshot().to_table(columns=["id", "ts"]).sort_by("id").to_pydict()
     assert found == {"id": ["r0", "r2"], "ts": [2, 1]}
-    (group,) = opened.history_of(deleted).file_groups
+    (group,) = tools.history_of(opened, deleted).file_groups
     assert group.result.num_rows == 0
 
 

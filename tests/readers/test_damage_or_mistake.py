@@ -12,8 +12,8 @@ from hudi_bridge import CorruptBaseFileError, CorruptTableError, HudiTable, Merg
 from hudi_bridge.errors import DataFileGoneError, SchemaEvolutionError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
-from hudi_bridge.tools.doctor import examine
-from hudi_bridge.tools.doctor.findings import remedy_of
+from hudi_bridge.tools.checks.examination import examine
+from hudi_bridge.tools.checks.findings import remedy_of
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
@@ -91,6 +91,6 @@ def test_doctor_advises_no_backup_where_the_store_fails(tmp_path: Path, monkeypa
         raise StorageError("f1", "read", "no answer")
 
     path = Path(plain_table(tmp_path).path)
-    monkeypatch.setattr("hudi_bridge.tools.doctor.examined._read_footer", fail)
+    monkeypatch.setattr("hudi_bridge.tools.checks.examined._read_footer", fail)
     (finding,) = (one for one in examine(path).findings if one.check == "base-footers")
     assert "try again" in str(finding.remedy)

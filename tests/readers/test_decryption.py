@@ -22,6 +22,7 @@ from hudi_bridge import (
     UnsupportedTableError,
     open_reader,
     slice_delta,
+    tools,
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
@@ -30,7 +31,7 @@ from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.split_reader import open_reader_in
-from hudi_bridge.tools.doctor.findings import Severity
+from hudi_bridge.tools.checks.findings import Severity
 from tests.readers.test_legacy_dates import DAY, LEGACY, RETURNED, plain, write
 from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
@@ -114,10 +115,10 @@ READS: dict[str, Callable[[HudiTable], pa.Table]] = {
     ),
     "Polars": lambda table: scan(table).collect().to_arrow(),
     "DuckDB's scan of a dataset": through_duckdb,
-    "versions": lambda table: table.find_versions(columns=["_hoodie_record_key"]).read_all(),
-    "differences": lambda table: table.diff(table.timeline.commits()[0].requested_time).to_table(),
+    "versions": lambda table: tools.find_versions(table, columns=["_hoodie_record_key"]).read_all(),
+    "differences": lambda table: tools.diff(table, table.timeline.commits()[0].requested_time).to_table(),
     "history": lambda table: pa.table(
-        {"one": [str(table.history_of(sorted_column(table.snapshot().to_table(), "_hoodie_record_key")[0]))]}
+        {"one": [str(tools.history_of(table, sorted_column(table.snapshot().to_table(), "_hoodie_record_key")[0]))]}
     ),
 }
 
@@ -135,10 +136,10 @@ def test_what_is_told_of_files_has_the_keys(story: Path) -> None:
     assert table.file_columns(path) == before.file_columns(path)
     row_filter = pc.field("_hoodie_partition_path") == "a"
     assert [one.slices for one in (table.snapshot().explain(row_filter),)]
-    names = {one.check for one in table.doctor(deep=True).findings if one.severity is not Severity.INFO}
+    names = {one.check for one in tools.doctor(table, deep=True).findings if one.severity is not Severity.INFO}
     # The files are of other sizes than the commits say.
     assert names <= {"base-file-sizes", "metadata-files"} | {
-        one.check for one in before.doctor(deep=True).findings if one.severity is not Severity.INFO
+        one.check for one in tools.doctor(before, deep=True).findings if one.severity is not Severity.INFO
     }
 
 
@@ -181,7 +182,7 @@ def test_keys_that_do_not_open_a_file_are_an_error_that_names_it(tmp_path: Path,
             read().to_table()
     with pytest.raises(QueryError, match=f"do not decrypt {path.name}"):
         table.file_columns(path.name)
-    findings = [one for one in table.doctor(deep=True).findings if "do not decrypt" in one.found]
+    findings = [one for one in tools.doctor(table, deep=True).findings if "do not decrypt" in one.found]
     assert {one.severity for one in findings} == {Severity.WARNING, Severity.INFO}
 
 
@@ -196,7 +197,7 @@ def test_a_column_without_its_key_is_an_error_if_it_is_read(tmp_path: Path, form
     assert sorted_column(table.snapshot().to_table(columns=["id"]), "id") == ["a", "b"]
     assert table.snapshot().count_rows() == 2
     assert table.snapshot().explain(pc.field("value") == "1").slices
-    assert [one for one in table.doctor(deep=True).findings if "do not decrypt" in one.found]
+    assert [one for one in tools.doctor(table, deep=True).findings if "do not decrypt" in one.found]
 
 
 @pytest.mark.parametrize("error", [KeyError("no key"), FileNotFoundError(2, "no key"), ConnectionError("no key")])

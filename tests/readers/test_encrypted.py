@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge import HudiTable, UnsupportedTableError
+from hudi_bridge import HudiTable, UnsupportedTableError, tools
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
@@ -79,7 +79,7 @@ def test_engines_refuse_an_encrypted_base_file(table: tuple[Path, str], tmp_path
 
 def test_doctor_does_not_take_an_encrypted_file_for_damaged(table: tuple[Path, str]) -> None:
     folder, what = table
-    findings = [one for one in HudiTable.open(folder).doctor(deep=True).findings if what in one.found]
+    findings = [one for one in tools.doctor(HudiTable.open(folder), deep=True).findings if what in one.found]
     assert findings
     assert not any("backup" in (one.remedy or "") for one in findings)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiTable, tools
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
@@ -218,7 +218,7 @@ def rows_by_every_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tu
         assert not differences(rows, table.snapshot().to_table(columns=columns, filter=pc.field("ts") > 0))
         assert not differences(expected, table.snapshot().to_table(columns=columns, filter=pc.field("id") == "k1"))
         assert not differences(expected, table.get(["k1"]).select(columns))
-        assert not differences(expected, table.history_of("k1").result.select(columns))
+        assert not differences(expected, tools.history_of(table, "k1").result.select(columns))
     return sorted((row["id"], row["value"]) for row in rows.to_pylist())
 
 

@@ -19,7 +19,8 @@ import pytest
 from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, HudiReadError, HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
-from hudi_bridge.tools.doctor import Severity, examine
+from hudi_bridge.tools.checks.examination import examine
+from hudi_bridge.tools.checks.findings import Severity
 from tests.logformat.log_writer import avro_content, log_block
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at

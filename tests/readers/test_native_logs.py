@@ -13,7 +13,7 @@ from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, UnsupportedT
 from hudi_bridge.logformat.native import native_block
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant_range import ordering_time
-from hudi_bridge.tools.doctor import examine_storage
+from hudi_bridge.tools.checks.examination import examine_storage
 from tests.support.compare import differences
 from tests.support.table_writer import Row, TableWriter, at
 

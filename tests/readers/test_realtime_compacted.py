@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge import open_reader
+from hudi_bridge import open_reader, tools
 from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
 from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.readers.base_file import OpenBaseFile
@@ -52,7 +52,7 @@ def test_a_field_of_a_struct_orders(version: int, tmp_path: Path) -> None:
     assert {row["id"]: row["value"] for row in rows} == expected
     assert len(rows) == len(expected)
     for key, value in expected.items():
-        history = table.history_of(key)
+        history = tools.history_of(table, key)
         assert history.result.column("value").to_pylist() == [value]
         assert "ordered by o.a.ts" in history.rule
 

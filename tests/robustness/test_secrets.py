@@ -10,7 +10,15 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import fs  # noqa: TID251 - a file system that URIs stand for
 
-from hudi_bridge import HudiReadError, HudiTable, RealtimeFileSplit, StorageError, TableNotFoundError, open_reader
+from hudi_bridge import (
+    HudiReadError,
+    HudiTable,
+    RealtimeFileSplit,
+    StorageError,
+    TableNotFoundError,
+    open_reader,
+    tools,
+)
 from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
@@ -154,7 +162,7 @@ def test_prompts_and_notebooks_show_none(table: Faults) -> None:
             opened.snapshot(),
             opened.changes("earliest"),
             opened.snapshot().filter(pc.field("id") == "a"),
-            opened.history_of("a"),
+            tools.history_of(opened, "a"),
             attach(connection, opened, "trips"),
         ]
         for one in shown:

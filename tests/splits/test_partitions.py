@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge import HudiTable
+from hudi_bridge import HudiTable, tools
 from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.polars import scan_dataset
@@ -562,7 +562,7 @@ def test_snapshots_of_copy_on_write_of_0x_have_the_values_of_the_path(tmp_path: 
         assert connection.sql(f"SELECT id, part FROM {view} WHERE part = '{day}'").fetchall() == [(day, day)]
     (looked_up,) = opened.get([day]).to_pylist()
     assert looked_up["part"] == day
-    (difference,) = opened.diff(at(1), at(2)).to_table().to_pylist()
+    (difference,) = tools.diff(opened, at(1), at(2)).to_table().to_pylist()
     assert difference["after"]["part"] == "2024/03/09"
     # Images and rows of ranges have the values of the files.
     assert sorted_column(opened.incremental(at(1)).to_table(), "part") == [1_710_000_000_000]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_bridge import tools
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import CorruptTableError
 from tests.support.table_writer import KEY_AND_VALUE, META_FIELDS, TableWriter, at
@@ -122,10 +123,10 @@ def test_the_newest_columns_are_those_of_an_archived_instant(tmp_path: Path, ver
     past = opened.snapshot(at(2))
     assert past.schema.names == [*META_FIELDS, *OWN, "late"]
     assert past.to_table(columns=[*OWN, "late"]).to_pylist() == [{"id": "1", "ts": 1, "value": "old", "late": None}]
-    (changed,) = opened.diff(at(2)).to_table().to_pylist()
+    (changed,) = tools.diff(opened, at(2)).to_table().to_pylist()
     assert (changed["before"]["value"], changed["after"]["value"]) == ("old", "new")
     assert changed["changed"] == ["ts", "value", "late"]
-    assert opened.history_of("1", as_of=at(2)).schema.names == past.schema.names
+    assert tools.history_of(opened, "1", as_of=at(2)).schema.names == past.schema.names
 
 
 @pytest.mark.parametrize("version", [6, 9])

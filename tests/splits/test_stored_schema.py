@@ -18,7 +18,8 @@ import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.tools.doctor import Severity, examine
+from hudi_bridge.tools.checks.examination import examine
+from hudi_bridge.tools.checks.findings import Severity
 from tests.support.golden_cases import golden_base_formats, golden_table
 
 TABLES = (

@@ -22,6 +22,7 @@ from hudi_bridge import (
     UnsupportedTableError,
     open_reader,
     slice_delta,
+    tools,
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.compatibility import IcebergClient, Rewriting
@@ -184,7 +185,7 @@ def test_trino_gets_the_rows_of_slices_that_it_cannot_read(tmp_path: Path) -> No
 
 def test_the_versions_of_a_record_begin_in_the_source() -> None:
     table = HudiTable.open(METADATA.table, options=source_of(METADATA))
-    (group,) = table.history_of("k012").file_groups
+    (group,) = tools.history_of(table, "k012").file_groups
     assert [version.row["name"].to_pylist() for version in group.versions] == [["n12-1"], ["n12-2"]]
 
 

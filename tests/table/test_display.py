@@ -9,9 +9,10 @@ import duckdb
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, RecordHistory
+from hudi_bridge import HudiTable, tools
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.display import html_of_properties, html_of_rows, size_text
+from hudi_bridge.tools import RecordHistory
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
@@ -104,19 +105,19 @@ def test_attached_views(hostile: TableWriter) -> None:
 
 
 def test_a_history(hostile: TableWriter) -> None:
-    history = hostile.open().history_of("<script>1</script>")
+    history = tools.history_of(hostile.open(), "<script>1</script>")
     found = "2 versions in 1 file group, 1 row left"
     assert repr(history) == f"<RecordHistory '<script>1</script>' as of {at(2)}: {found}>"
     html = history._repr_html_()
     assert cells(html)["record key"] == "<script>1</script>"
     assert "<td>&lt;i&gt;p</td>" in html
     assert "<td>log row</td>" in html
-    nothing = hostile.open().history_of(HOSTILE[:-1])
+    nothing = tools.history_of(hostile.open(), HOSTILE[:-1])
     assert "0 versions in 0 file groups, 0 rows left" in repr(nothing)
 
 
 def test_a_history_of_a_real_table() -> None:
-    history: RecordHistory = HudiTable.open(golden_table("a_story_v9_120")).history_of("k00001")
+    history: RecordHistory = tools.history_of(HudiTable.open(golden_table("a_story_v9_120")), "k00001")
     assert len(repr(history)) < 150
     assert cells(history._repr_html_())["instant"] == history.instant
 

@@ -16,6 +16,7 @@ from hudi_bridge import (
     HudiDataset,
     HudiTable,
     UnsupportedTableError,
+    tools,
 )
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
@@ -24,7 +25,7 @@ from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.splits.file_slice import parse_base_file_name, stored_path
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.tools.doctor.findings import Severity
+from hudi_bridge.tools.checks.findings import Severity
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_external
 from tests.support.other_golden import WITHOUT_ENDING, WITHOUT_METADATA_TABLE
@@ -153,7 +154,7 @@ def operations(changes: HudiDataset) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_doctor_takes_external_files_for_those_of_the_table(name: str) -> None:
-    findings = HudiTable.open(QUERIES[name].table).doctor(deep=True).findings
+    findings = tools.doctor(HudiTable.open(QUERIES[name].table), deep=True).findings
     assert [one for one in findings if one.severity in (Severity.ERROR, Severity.WARNING)] == []
     assert not any("run_clean" in (one.remedy or "") for one in findings)
 
@@ -164,7 +165,7 @@ def test_a_missing_external_file_is_gone_and_doctor_says_so(name: str, tmp_path:
     (path / "a" / "bucket-1" / "f2.parquet").unlink()
     with pytest.raises(DataFileGoneError, match=re.escape("a/bucket-1/f2.parquet")):
         HudiTable.open(path).snapshot().to_table()
-    found = [one for one in HudiTable.open(path).doctor().findings if one.check == "missing-files"]
+    found = [one for one in tools.doctor(HudiTable.open(path)).findings if one.check == "missing-files"]
     assert [one.path for one in found] == ["a/bucket-1/f2.parquet"]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiDataset, HudiReadError, HudiTable
+from hudi_bridge import HudiDataset, HudiReadError, HudiTable, tools
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import PATHS_TELL_VALUES_KEY
@@ -115,7 +115,7 @@ def test_rows_are_found_in_other_partitions_than_their_own(tmp_path: Path, value
             assert ids(query().to_table(filter=condition)) == keys
         assert query().count_rows(filter=condition) == len(keys)
     assert ids(table.read_optimized().to_table(filter=pc.field("id") == keys[0])) == keys[:1]
-    assert table.find_versions(condition).read_all().num_rows >= len(keys)
+    assert tools.find_versions(table, condition).read_all().num_rows >= len(keys)
     frame = scan_dataset(table.snapshot()).filter(pl.col("part") == value).collect()
     assert sorted(frame["id"].to_list()) == keys
     connection = duckdb.connect()

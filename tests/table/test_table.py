@@ -16,6 +16,7 @@ from hudi_bridge import (
     RecordMerger,
     RecordPayload,
     TableNotFoundError,
+    tools,
 )
 from hudi_bridge.inspection import inspect_columns, inspect_file_slices, inspect_files, inspect_splits, inspect_table
 from tests.support.table_writer import META_FIELDS, TableWriter, at, sorted_column
@@ -81,7 +82,7 @@ def test_dates_and_datetimes_are_taken_wherever_an_instant_is(writer: TableWrite
         assert table.splits(again) == table.splits(text)
         assert table.file_slices(again) == table.file_slices(text)
         assert table.read_context(again) == table.read_context(text)
-        assert table.history_of("a", as_of=again).instant == text
+        assert tools.history_of(table, "a", as_of=again).instant == text
         ours = table.instant_range(again)
         assert ours == table.instant_range(text)
         assert table.instant_range("earliest", again) == table.instant_range("earliest", text)

@@ -26,9 +26,7 @@ from hudi_bridge import (
     OnFilesGone,
     QueryType,
     RealtimeFileSplit,
-    RecordHistory,
     RecordPayload,
-    RecordVersion,
     SchemaChangeKind,
     SchemaVersion,
     SkippedBlocks,
@@ -46,8 +44,10 @@ from hudi_bridge import (
     inspect_timeline,
     open_reader,
     slice_delta,
+    tools,
 )
 from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
+from hudi_bridge.tools import RecordHistory, RecordVersion
 
 
 def read_a_table() -> pa.Table:
@@ -153,7 +153,7 @@ def look_at_the_schema(table: HudiTable) -> list[str]:
 
 
 def follow_one_record(table: HudiTable) -> list[RecordVersion]:
-    history: RecordHistory = table.history_of("order-4711")
+    history: RecordHistory = tools.history_of(table, "order-4711")
     return [group.versions[group.winner - 1] for group in history.file_groups if group.winner is not None]
 
 

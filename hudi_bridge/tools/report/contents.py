@@ -28,10 +28,10 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import Action, InstantLike, parse_query_instant, seconds_between
-from hudi_bridge.tools.doctor import Diagnosis, Limits, SliceCost, examine_state
-from hudi_bridge.tools.doctor.examined import Progress
-from hudi_bridge.tools.doctor.findings import clock
-from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory
+from hudi_bridge.tools.checks.examination import doctor
+from hudi_bridge.tools.checks.examined import Progress
+from hudi_bridge.tools.checks.findings import Diagnosis, Limits, SliceCost, clock
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_of
 from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
 
 _FIRST = 10
@@ -162,9 +162,9 @@ def gather(
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Reads what ``HudiTable.doctor`` reads, commits, schemas, and the files that may hold the record keys.
+    """Reads what ``doctor`` reads, commits, schemas, and the files that may hold the record keys.
 
-    ``now``, ``deep`` and ``limits`` are as for ``HudiTable.doctor``; ``progress`` is told what is being read.
+    ``now``, ``deep`` and ``limits`` are as for ``doctor``; ``progress`` is told what is being read.
 
     Raises:
         QueryError: ``now`` is no time, or a key no Unicode text.
@@ -174,8 +174,7 @@ def gather(
         clock(config.timeline_timezone) if now is None else parse_query_instant(now, config.timeline_timezone, "now")
     )
     limits = limits or Limits()
-    # Users get the diagnosis without being told what is being read.
-    diagnosis = examine_state(table._state, deep=deep, now=moment, limits=limits, progress=tell)  # noqa: SLF001
+    diagnosis = doctor(table, deep=deep, now=moment, limits=limits, progress=tell)
     problems: list[tuple[str, str]] = []
 
     def part(name: str, read: Callable[[], _Part]) -> _Part | None:
@@ -189,7 +188,7 @@ def gather(
             return None
 
     commits = part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)
-    histories = (part(f"story of {key!r}", partial(table.history_of, key)) for key in dict.fromkeys(keys))
+    histories = (part(f"story of {key!r}", partial(history_of, table, key)) for key in dict.fromkeys(keys))
     stories = tuple(history for history in histories if history is not None)
     return Report(
         facts=tuple(_facts(table)),

@@ -15,8 +15,8 @@ from typing import Any
 
 from hudi_bridge.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
 from hudi_bridge.splits.schema_history import SchemaVersion
-from hudi_bridge.tools.doctor import Severity, SliceCost
-from hudi_bridge.tools.doctor.html_page import finding_head, finding_row, subtitle, summary
+from hudi_bridge.tools.checks.findings import Severity, SliceCost
+from hudi_bridge.tools.checks.html_page import finding_head, finding_row, subtitle, summary
 from hudi_bridge.tools.report.contents import CompactionGain, PartitionCost, Report, TimelineEntry, story_html
 from hudi_bridge.tools.report.timeline_drawing import MOST_DRAWN, draw_timeline, time_text
 

@@ -25,7 +25,9 @@ from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
+from hudi_bridge.table import HudiTable
 from hudi_bridge.threads import map_in_threads
+from hudi_bridge.timeline.instant import InstantLike
 from hudi_bridge.tools.trace.base_search import BaseCheck, BaseRows, base_versions, find_base_rows, slices_to_search
 from hudi_bridge.tools.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.tools.trace.verdicts import (
@@ -110,7 +112,7 @@ class RecordHistory:
 
     ``searched_file_groups`` are ordered by partition and file id. ``rule`` names the table's merge rule.
 
-    Made by ``HudiTable.history_of``.
+    Made by ``hudi_bridge.tools.history_of``.
     """
 
     record_key: str
@@ -223,17 +225,23 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_LOG = LogVersions(versions=(), blocks=(), by_position=False, uncounted=(), unreadable=())
 
 
-def trace_record(planner: SplitPlanner, record_key: str, partition_path: str | None = None) -> RecordHistory:
-    """The history of a key in a planner's snapshot, in all partitions or in one.
+def history_of(
+    table: HudiTable, record_key: str, *, partition_path: str | None = None, as_of: InstantLike | None = None
+) -> RecordHistory:
+    """The history of a record: all its versions, which of them win and why, and the row that a snapshot returns.
 
-    Holds the log files of the file groups that are traced in parallel in memory.
+    ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` limits the search to one partition; ``as_of`` is
+    as for ``HudiTable.snapshot``. The log files of a few file groups at a time are held in memory.
 
     Raises:
-        QueryError: the key or the path is no Unicode text.
+        QueryError: the key or the path is no Unicode text, or the instant has none of Hudi's formats.
+        InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         CorruptTableError: a file of the snapshot is damaged.
         DataFileGoneError: a file of the snapshot no longer exists.
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
+    # A planner without indexes: the history also has versions in files of writes that did not complete.
+    planner = SplitPlanner(table.planner(as_of).state)
     for name, text in (("record_key", record_key), ("partition_path", partition_path or "")):
         if _SURROGATES.search(text):
             raise QueryError(name, ascii(text), "Unicode text without lone surrogates")

@@ -24,6 +24,8 @@ from hudi_bridge.split_reader import reader_for
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
 from hudi_bridge.tools.trace.base_search import slices_to_search
 from hudi_bridge.tools.trace.log_search import scan_logs, scan_other_logs
 
@@ -33,20 +35,44 @@ _GROUPS_AT_ONCE = 2
 _LOG = logging.getLogger(__name__)
 
 
-def found_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The columns of found versions, for these columns of a table."""
+def _version_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns of ``find_versions``, for these columns of a table."""
     fields = [schema.field(name) for name in columns]
     return pa.schema([(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (ROW, pa.struct(fields))])
 
 
 def find_versions(
-    planner: SplitPlanner, request: RowRequest, partition_path: str | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The versions of records in a planner's snapshot that pass a filter, one batch after another, in no order.
+    table: HudiTable,
+    filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+    columns: Sequence[str] | None = None,
+    *,
+    partition_path: str | None = None,
+    as_of: InstantLike | None = None,
+) -> pa.RecordBatchReader:
+    """The versions of records that pass a filter, also those that lost or do not count, in no particular order.
 
-    A column that a partial update leaves out is null. Of base files, only row groups that may pass are read; of log
-    files, all blocks are decoded. Damaged blocks, and blocks that do not count and cannot be decoded, are passed over
-    with a warning.
+    They are the rows of base files and the records of log files that ``history_of`` searches for one key. The columns
+    are ``partition_path``, ``record_key`` as ``history_of`` takes it, and ``row``, a struct of ``columns``, by default
+    all. A column that a partial update leaves out is null. ``partition_path`` limits the search to one partition;
+    ``as_of`` is as for ``HudiTable.snapshot``.
+
+    Of base files, only row groups that may pass are read; of log files, all blocks are decoded. Damaged blocks, and
+    blocks that do not count and cannot be decoded, are passed over with a warning.
+
+    Raises:
+        QueryError: a column or the filter does not fit the table, or the instant has none of Hudi's formats.
+        InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+        HudiReadError: while versions are read, the errors of ``HudiDataset.to_batches``.
+    """
+    planner = SplitPlanner(table.planner(as_of).state)
+    schema = planner.schema(QueryType.SNAPSHOT)
+    request = RowRequest.of(schema, columns, filter)
+    versions = _iter_versions(planner, request, partition_path)
+    return pa.RecordBatchReader.from_batches(_version_schema(schema, request.columns), versions)
+
+
+def _iter_versions(planner: SplitPlanner, request: RowRequest, partition_path: str | None) -> Iterator[pa.RecordBatch]:
+    """The batches of ``find_versions``.
 
     Raises:
         CorruptTableError: a file of the snapshot is damaged.
@@ -112,7 +138,7 @@ def _found(
         passes = pa.array(request.passes(rows.select(list(request.filter_columns))))
         rows, keys = rows.filter(passes), keys.filter(passes)
     if rows.num_rows:
-        schema = found_schema(split.context.schema, request.columns)
+        schema = _version_schema(split.context.schema, request.columns)
         chosen = pa.StructArray.from_arrays(
             [rows.column(name) for name in request.columns], fields=list(schema.field(ROW).type)
         )

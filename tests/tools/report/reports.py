@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from hudi_bridge.tools.doctor import Diagnosis, Finding, Severity, SliceCost
+from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost
 from hudi_bridge.tools.report import Report, gather
 from hudi_bridge.tools.report.contents import compaction_gains, partition_costs
 from tests.support.golden_cases import golden_trips

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge import HudiTable, QueryError, SliceCost
+from hudi_bridge import HudiTable, QueryError
+from hudi_bridge.tools import SliceCost
 from hudi_bridge.tools.report import gather, html_report
 from hudi_bridge.tools.report.contents import TimelineEntry, compaction_gains, partition_costs
 from hudi_bridge.tools.report.page import MOST_INSTANTS, MOST_PARTITIONS, MOST_SLICES

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap64
 
-from hudi_bridge import HudiTable, QueryError, QueryType
+from hudi_bridge import HudiTable, QueryError, QueryType, tools
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge import ordering
@@ -90,7 +90,7 @@ def open_golden(case: str) -> HudiTable:
 
 def keys_by_row(table: HudiTable, as_of: str | None = None) -> tuple[pa.Table, list[str]]:
     rows = table.snapshot(as_of).to_table().combine_chunks()
-    context = table._planner(as_of).context(QueryType.SNAPSHOT)
+    context = table.planner(as_of).context(QueryType.SNAPSHOT)
     batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
     return rows, [str(key) for key in record_keys(batches[0], context).to_pylist()]
 
@@ -98,10 +98,10 @@ def keys_by_row(table: HudiTable, as_of: str | None = None) -> tuple[pa.Table, l
 def check_story(
     table: HudiTable, key: str, rows: pa.Table, keys: Sequence[str], as_of: str | None = None
 ) -> RecordHistory:
-    history = table.history_of(key, as_of=as_of)
+    history = tools.history_of(table, key, as_of=as_of)
     expected = rows.filter(pa.array([one == key for one in keys], pa.bool_()))
     assert differences(expected, history.result) == []
-    rule = table._planner(as_of).context(QueryType.SNAPSHOT).merge_rule
+    rule = table.planner(as_of).context(QueryType.SNAPSHOT).merge_rule
     for group in history.file_groups:
         check_sources(group)
         if rule is not None:
@@ -205,7 +205,7 @@ def test_stories_as_of_an_instant(case: str) -> None:
     ],
 )
 def test_reasons_name_the_rule(case: str, key: str, reasons: list[str]) -> None:
-    (group,) = open_golden(case).history_of(key).file_groups
+    (group,) = tools.history_of(open_golden(case), key).file_groups
     assert [verdict.reason for verdict in group.verdicts] == reasons
 
 
@@ -226,7 +226,7 @@ def test_deletes_that_0x_does_not_compare_are_named(
     blocks = [table.data_block(at(1), [{"id": "k", "ts": newer}]), table.delete_block(at(1), [("k", late)])]
     table.log_file(at(1), blocks)
     table.commit(at(1))
-    (group,) = table.open().history_of("k").file_groups
+    (group,) = tools.history_of(table.open(), "k").file_groups
     assert [verdict.reason for verdict in group.verdicts] == [reason]
 
 
@@ -244,7 +244,7 @@ def test_versions_say_what_they_are(tmp_path: Path) -> None:
     blocks = [table.data_block(at(2), rows), table.delete_block(at(2), [("k1", 4)])]
     table.log_file(at(2), blocks, base_instant=at(1))
     options = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
-    (group,) = HudiTable.open(str(table.folder), options=options).history_of("k1").file_groups
+    (group,) = tools.history_of(HudiTable.open(str(table.folder), options=options), "k1").file_groups
     assert [(version.kind, version.delete, version.block_number) for version in group.versions] == [
         ("base row", None, None),
         ("log row", None, 1),
@@ -276,7 +276,7 @@ def test_a_row_with_a_delete_mark_wins_as_a_row_and_leaves_none(tmp_path: Path) 
 
 def test_versions_name_the_block_that_holds_them() -> None:
     table = open_golden("c_many_blocks_0150")
-    (group,) = table.history_of("k00004").file_groups
+    (group,) = tools.history_of(table, "k00004").file_groups
     (version,) = [one for one in group.versions if not one.is_base_row][-1:]
     content = (golden_table("c_many_blocks_0150") / version.path).read_bytes()
     assert version.offset is not None
@@ -288,7 +288,7 @@ def test_versions_name_the_block_that_holds_them() -> None:
 
 
 def test_fields_come_from_the_versions_named() -> None:
-    (group,) = open_golden("b_partial_update_payload_0150").history_of("k1").file_groups
+    (group,) = tools.history_of(open_golden("b_partial_update_payload_0150"), "k1").file_groups
     by_log, by_base = group.verdicts
     assert (by_log.winner, by_log.loser, by_log.reason) == (2, 3, "lower ordering 9 than 11")
     assert by_log.filled == ("a", "c")
@@ -328,7 +328,7 @@ def test_footers_keep_base_files_from_being_read(case: str, monkeypatch: pytest.
 
     monkeypatch.setattr(BaseFileColumns, "stored_batches", spied)
     table = open_golden(case)
-    history = table.history_of("k00610")
+    history = tools.history_of(table, "k00610")
     assert len(history.searched_file_groups) == 18
     assert len(read) == 1
     checks = [group.base_check for group in history.searched_file_groups]
@@ -336,7 +336,7 @@ def test_footers_keep_base_files_from_being_read(case: str, monkeypatch: pytest.
     assert checks.count(BaseCheck.BLOOM_FILTER) >= 1
     assert checks.count(BaseCheck.KEY_RANGE) >= 12
     read.clear()
-    nowhere = table.history_of("k00610x")
+    nowhere = tools.history_of(table, "k00610x")
     assert read == set()
     assert nowhere.file_groups == ()
     assert nowhere.result.num_rows == 0
@@ -348,7 +348,7 @@ def reasons_of(case: str, as_of: str | None = None, every: int = 1) -> dict[str,
     _, keys = keys_by_row(table)
     found = {}
     for key in sorted(set(keys))[::every]:
-        history = table.history_of(key, as_of=as_of)
+        history = tools.history_of(table, key, as_of=as_of)
         said = [uncounted.reason for group in history.file_groups for uncounted in group.uncounted]
         if said:
             found[key] = said
@@ -383,7 +383,7 @@ def test_versions_that_a_log_compaction_replaced_are_told() -> None:
 
 
 def test_corrupt_blocks_may_have_held_the_record() -> None:
-    for group in open_golden("c_corrupt_middle_0150").history_of("k00003").file_groups:
+    for group in tools.history_of(open_golden("c_corrupt_middle_0150"), "k00003").file_groups:
         (place,) = group.unreadable
         assert place.offset is not None
         assert place.offset > 0
@@ -396,7 +396,7 @@ def test_a_key_that_only_an_unfinished_commit_wrote_is_found_without_a_row(tmp_p
     table.base_file(at(1), [{"id": "k1", "ts": 1, "value": "a"}])
     table.pending(at(2))
     table.log_file(at(2), [table.data_block(at(2), [{"id": "k2", "ts": 1, "value": "b"}])], file_id="f2-0")
-    history = table.open().history_of("k2")
+    history = tools.history_of(table.open(), "k2")
     (group,) = history.file_groups
     assert (group.file_id, group.versions, group.winner) == ("f2-0", (), None)
     assert [uncounted.reason for uncounted in group.uncounted] == ["uncommitted: its commit is pending"]
@@ -411,7 +411,7 @@ def test_a_file_of_an_unfinished_commit_that_nobody_can_read_is_told(tmp_path: P
     table.base_file(at(1), [{"id": "k1", "ts": 1, "value": "a"}])
     table.pending(at(2))
     table.log_file(at(2), [b"no log file at all"])
-    (group,) = table.open().history_of("k1").file_groups
+    (group,) = tools.history_of(table.open(), "k1").file_groups
     (place,) = group.unreadable
     assert place.offset is None
     assert place.path.endswith(f".f1-0_{at(2)}.log.1_0-1-1")
@@ -425,7 +425,7 @@ def test_a_block_of_an_unfinished_commit_that_cannot_be_decoded_is_told(tmp_path
     table.pending(at(2))
     broken = log_block(BlockType.AVRO_DATA, b"\0\0\0\3\0\0\0\1\0\0\0\2k1", {HeaderKey.INSTANT_TIME: at(2)})
     table.log_file(at(2), [broken])
-    (group,) = table.open().history_of("k1").file_groups
+    (group,) = tools.history_of(table.open(), "k1").file_groups
     (place,) = group.unreadable
     assert place.offset == 0
     assert place.reason.startswith("uncommitted: its commit is pending; ")
@@ -439,13 +439,13 @@ def test_a_key_in_several_partitions_has_several_stories(tmp_path: Path) -> None
         rows = [{"id": "k1", "ts": 1, "part": part}]
         table.base_file(at(1), rows, file_id=f"{part}-0", partition=part)
     opened = table.open()
-    both = opened.history_of("k1")
+    both = tools.history_of(opened, "k1")
     assert [group.partition_path for group in both.file_groups] == ["a", "b"]
     assert both.result["part"].to_pylist() == ["a", "b"]
-    one = opened.history_of("k1", partition_path="b/")
+    one = tools.history_of(opened, "k1", partition_path="b/")
     assert [group.partition_path for group in one.searched_file_groups] == ["b"]
     assert one.result["part"].to_pylist() == ["b"]
-    assert opened.history_of("k1", partition_path="c").searched_file_groups == ()
+    assert tools.history_of(opened, "k1", partition_path="c").searched_file_groups == ()
 
 
 def test_the_log_meets_only_one_of_several_base_rows(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_the_log_meets_only_one_of_several_base_rows(tmp_path: Path) -> None:
     table.log_file(at(2), [table.data_block(at(2), [{"id": "k1", "ts": 3, "value": "c"}])])
     opened = table.open()
     snapshot, keys = keys_by_row(opened)
-    history = opened.history_of("k1")
+    history = tools.history_of(opened, "k1")
     (group,) = history.file_groups
     assert differences(snapshot.filter(pa.array([key == "k1" for key in keys])), history.result) == []
     assert set(history.result["value"].to_pylist()) == {"b", "c"}
@@ -484,7 +484,7 @@ def test_where_log_blocks_tell_places_the_log_meets_the_row_of_that_place(tmp_pa
     table.log_file(at(2), [with_positions(plain, [2], at(1))])
     opened = table.open()
     snapshot, keys = keys_by_row(opened)
-    history = opened.history_of("k1")
+    history = tools.history_of(opened, "k1")
     (group,) = history.file_groups
     assert differences(snapshot.filter(pa.array([key == "k1" for key in keys])), history.result) == []
     assert set(history.result["value"].to_pylist()) == {"a", "c"}
@@ -507,7 +507,7 @@ def test_where_log_blocks_tell_places_each_row_of_a_key_has_versions_of_its_own(
         table.log_file(at(number), [with_positions(block, [0, 2], at(1))])
     opened = table.open()
     snapshot, keys = keys_by_row(opened)
-    history = opened.history_of("k1")
+    history = tools.history_of(opened, "k1")
     (group,) = history.file_groups
     assert differences(snapshot.filter(pa.array([key == "k1" for key in keys])), history.result) == []
     assert set(history.result["value"].to_pylist()) == {"a", "c3"}
@@ -534,11 +534,11 @@ def test_keys_of_a_table_without_meta_columns_are_built_from_their_fields(tmp_pa
     table.commit(at(2))
     table.log_file(at(2), [table.data_block(at(2), [{"id": 7, "ts": 2}])])
     opened = table.open()
-    (group,) = opened.history_of("7").file_groups
+    (group,) = tools.history_of(opened, "7").file_groups
     assert group.result.to_pylist() == [{"id": 7, "ts": 2}]
     assert [version.commit_time for version in group.versions] == [None, None]
     for key, check in (("70", BaseCheck.KEY_RANGE), ("seven", BaseCheck.READ)):
-        (searched,) = opened.history_of(key).searched_file_groups
+        (searched,) = tools.history_of(opened, key).searched_file_groups
         assert (searched.holds_key, searched.base_check) == (False, check)
 
 
@@ -549,7 +549,7 @@ def test_a_delete_that_comes_with_an_ordering_value_after_one_without_loses(tmp_
     for number, value in ((2, None), (3, 9)):
         table.commit(at(number))
         table.log_file(at(number), [table.delete_block(at(number), [("k1", value)])])
-    (group,) = table.open().history_of("k1").file_groups
+    (group,) = tools.history_of(table.open(), "k1").file_groups
     assert [(one.winner, one.loser, one.reason) for one in group.verdicts] == [
         (2, 3, "delete with an ordering value after one without"),
         (2, 1, "delete without an ordering value"),
@@ -567,10 +567,10 @@ def test_a_payload_of_ones_own_combines_versions(tmp_path: Path) -> None:
         table.commit(at(number))
         table.log_file(at(number), [table.data_block(at(number), rows)])
     opened = HudiTable.open(str(table.folder), payloads={"com.acme.Numbered": Numbered()})
-    (combined,) = opened.history_of("k1").file_groups
+    (combined,) = tools.history_of(opened, "k1").file_groups
     assert combined.result["value"].to_pylist() == ["21"]
     assert [verdict.reason for verdict in combined.verdicts] == ["combined by Numbered"] * 2
-    (gone,) = opened.history_of("k2").file_groups
+    (gone,) = tools.history_of(opened, "k2").file_groups
     assert (gone.result.num_rows, gone.sources) == (0, ())
 
 
@@ -593,12 +593,12 @@ def test_ordering_values_of_many_types_are_shown(
     table.base_file(at(1), [{"id": "k1", "ts": earlier}])
     table.commit(at(2))
     table.log_file(at(2), [table.data_block(at(2), [{"id": "k1", "ts": later}])])
-    (group,) = table.open().history_of("k1").file_groups
+    (group,) = tools.history_of(table.open(), "k1").file_groups
     assert [verdict.reason for verdict in group.verdicts] == [text]
 
 
 def test_facts_tell_the_story_row_by_row() -> None:
-    facts = open_golden("b_event_time_120").history_of("k13").to_table().to_pylist()
+    facts = tools.history_of(open_golden("b_event_time_120"), "k13").to_table().to_pylist()
     assert [fact["number"] for fact in facts] == [1, 2, 3]
     assert [fact["wins"] for fact in facts] == [True, False, False]
     assert [fact["ordering"] for fact in facts] == ["10", "null", "5"]
@@ -610,7 +610,7 @@ def test_facts_tell_the_story_row_by_row() -> None:
 
 
 def test_what_a_version_carries_is_found_out_once_for_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = open_golden("b_event_time_120").history_of("k13")
+    history = tools.history_of(open_golden("b_event_time_120"), "k13")
     carried: Any = RecordVersion.carried
     asked = 0
 
@@ -626,8 +626,8 @@ def test_what_a_version_carries_is_found_out_once_for_all_columns(monkeypatch: p
 
 
 def test_ordering_values_keep_their_types() -> None:
-    (decimal,) = open_golden("b_event_time_decimal_120").history_of("k02").file_groups
-    (moment,) = open_golden("b_event_time_timestamp_120").history_of("k02").file_groups
+    (decimal,) = tools.history_of(open_golden("b_event_time_decimal_120"), "k02").file_groups
+    (moment,) = tools.history_of(open_golden("b_event_time_timestamp_120"), "k02").file_groups
     assert {type(version.ordering[0]) for version in decimal.versions} == {Decimal}
     assert {type(version.ordering[0]) for version in moment.versions} == {datetime}
 
@@ -636,4 +636,4 @@ def test_ordering_values_keep_their_types() -> None:
 def test_what_is_no_text_is_refused(arguments: dict[str, str]) -> None:
     table = HudiTable.open(str(golden_table("a_story_v9_120")))
     with pytest.raises(QueryError, match="lone surrogates"):
-        table.history_of(**arguments)
+        tools.history_of(table, **arguments)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, QueryError
+from hudi_bridge import HudiTable, QueryError, tools
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
@@ -29,14 +29,14 @@ Found = Counter[str]
 def found(table: HudiTable, condition: pc.Expression | None = None) -> dict[tuple[str, str], Found]:
     """The values of all versions, by partition and key."""
     versions: dict[tuple[str, str], Found] = {}
-    for one in table.find_versions(condition).read_all().to_pylist():
+    for one in tools.find_versions(table, condition).read_all().to_pylist():
         versions.setdefault((one["partition_path"], one["record_key"]), Counter())[repr(one["row"])] += 1
     return versions
 
 
 def told(table: HudiTable, partition_path: str, key: str) -> Found:
     """The values of the versions of a story that carry any."""
-    facts = table.history_of(key, partition_path=partition_path).to_table()
+    facts = tools.history_of(table, key, partition_path=partition_path).to_table()
     assert set(facts["record_key"].to_pylist()) == {key}
     return Counter(repr(row) for row in facts["row"].to_pylist() if row is not None)
 
@@ -57,7 +57,7 @@ def test_every_version_of_a_story_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", ["b_event_time_120", "b_sql_partial_120", "e_virtual_keys_120"])
 def test_a_filter_is_applied_exactly(name: str) -> None:
     table = HudiTable.open(str(golden_table(name)))
-    whole = table.find_versions().read_all()
+    whole = tools.find_versions(table).read_all()
     structs: Any = whole["row"].combine_chunks()
     rows = pa.Table.from_batches([pa.RecordBatch.from_struct_array(structs)])
     partition = table.config.partition_fields[0]
@@ -65,7 +65,7 @@ def test_a_filter_is_applied_exactly(name: str) -> None:
     column = table.config.ordering_fields[0]
     middle = sorted(value for value in rows[column].to_pylist() if value is not None)[rows.num_rows // 2]
     for condition in (pc.field(column) > middle, (pc.field(column) <= middle) & (pc.field(partition) == path)):
-        chosen = table.find_versions(condition, [column]).read_all()
+        chosen = tools.find_versions(table, condition, [column]).read_all()
         assert 0 < chosen.num_rows < whole.num_rows
         found_rows: Any = chosen["row"].combine_chunks()
         assert Counter(found_rows.field(column).to_pylist()) == Counter(rows.filter(condition)[column].to_pylist())
@@ -80,22 +80,22 @@ def test_partial_updates_and_rolled_back_rows_carry_what_they_set(tmp_path: Path
     # The writer has died.
     writer.log_file(at(3), [writer.data_block(at(3), [{"id": "a", "ts": 7, "value": "lost"}])])
     table = writer.open()
-    facts = table.history_of("a").to_table().to_pylist()
+    facts = tools.history_of(table, "a").to_table().to_pylist()
     values = [(fact["kind"], fact["absent"], fact["counts"], fact["row"]["ts"], fact["row"]["value"]) for fact in facts]
     assert values == [
         ("base row", [], True, 5, "a1"),
         ("partial update", ["value"], True, 6, None),
         ("log row", [], False, 7, "lost"),
     ]
-    lost = table.find_versions(pc.field("value") == "lost", ["value"]).read_all().to_pylist()
+    lost = tools.find_versions(table, pc.field("value") == "lost", ["value"]).read_all().to_pylist()
     assert lost == [{"partition_path": "", "record_key": "a", "row": {"value": "lost"}}]
 
 
 def test_what_is_not_in_the_table_is_refused() -> None:
     table = HudiTable.open(str(golden_table("b_event_time_120")))
     with pytest.raises(QueryError, match="none"):
-        table.find_versions(pc.field("none") == 1)
+        tools.find_versions(table, pc.field("none") == 1)
     with pytest.raises(QueryError, match="none"):
-        table.find_versions(columns=["none"])
+        tools.find_versions(table, columns=["none"])
     empty = HudiTable.open(str(golden_table("i_empty_120")))
-    assert empty.find_versions().read_all().num_rows == 0
+    assert tools.find_versions(empty).read_all().num_rows == 0

@@ -16,11 +16,12 @@ from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.splits.table_files import open_state
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
+from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.timeline import TableState
-from hudi_bridge.tools.doctor import costs, files, indexes, properties, rows, statistics, timeline
-from hudi_bridge.tools.doctor.examined import Examined, Progress
-from hudi_bridge.tools.doctor.findings import (
+from hudi_bridge.tools.checks import costs, files, indexes, properties, rows, statistics, timeline
+from hudi_bridge.tools.checks.examined import Examined, Progress
+from hudi_bridge.tools.checks.findings import (
     Diagnosis,
     Finding,
     Limits,
@@ -34,8 +35,8 @@ from hudi_bridge.tools.doctor.findings import (
     quoted,
     remedy_of,
 )
-from hudi_bridge.tools.doctor.logs import LogChecks
-from hudi_bridge.tools.doctor.timeline import archived_timeline
+from hudi_bridge.tools.checks.logs import LogChecks
+from hudi_bridge.tools.checks.timeline import archived_timeline
 
 _HEARTBEATS, _MARKERS = "heartbeats", "marker-folders"
 _HEARTBEAT_FOLDER, _MARKER_FOLDER = f"{HOODIE_FOLDER}/.heartbeat", f"{HOODIE_FOLDER}/.temp"
@@ -190,18 +191,38 @@ def examine_storage(
         if isinstance(error, ValueError):
             raise
         return Diagnosis(path=storage.shown_path, findings=(_not_checked(_OPEN, error),))
-    return examine_state(state, deep=deep, now=now, limits=limits, progress=progress)
+    return _examine_state(state, deep=deep, now=now, limits=limits, progress=progress)
 
 
-def examine_state(
-    state: TableState,
+def doctor(
+    table: HudiTable,
     *,
     deep: bool = False,
     now: InstantLike | None = None,
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """As ``examine``, for a table that is open."""
+    """What is damaged, contradictory, under way for too long or costly in a table; nothing is changed.
+
+    Reads listings, the timeline, footers, the headers of log blocks and the list of files in the metadata table; with
+    ``deep``, all rows and indexes too. ``now`` is the time by which something is too old, by default that of the clock;
+    ``limits`` says from when on. ``progress`` is called with what is being read, how many parts are done, and of how
+    many. ``examine`` also takes tables that cannot be opened.
+
+    Raises:
+        QueryError: ``now`` is no time.
+    """
+    return _examine_state(table.planner().state, deep=deep, now=now, limits=limits, progress=progress)
+
+
+def _examine_state(
+    state: TableState,
+    *,
+    deep: bool,
+    now: InstantLike | None,
+    limits: Limits | None,
+    progress: Progress | None,
+) -> Diagnosis:
     config = state.config
     moment = (
         clock(config.timeline_timezone) if now is None else parse_query_instant(now, config.timeline_timezone, "now")

@@ -14,8 +14,8 @@ from hudi_bridge.logformat.scan import CorruptBlock, ScanResult
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice, LogFile
 from hudi_bridge.timeline.commit_metadata import WriteStat
-from hudi_bridge.tools.doctor.examined import Examined, Footer
-from hudi_bridge.tools.doctor.findings import Finding, Severity, of_error, quoted, remedy_of
+from hudi_bridge.tools.checks.examined import Examined, Footer
+from hudi_bridge.tools.checks.findings import Finding, Severity, of_error, quoted, remedy_of
 
 _BLOCKS, _INSTANTS, _SIZES, _POSITIONS = "log-blocks", "log-instants", "log-sizes", "record-positions"
 _COUNTED = struct.Struct(">ii")

@@ -11,8 +11,8 @@ from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.expression_index import FUNCTIONS
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.record_kinds import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
-from hudi_bridge.tools.doctor.examined import Examined, Range
-from hudi_bridge.tools.doctor.findings import Finding, Severity, quoted
+from hudi_bridge.tools.checks.examined import Examined, Range
+from hudi_bridge.tools.checks.findings import Finding, Severity, quoted
 
 _CHECK, _OF_PARTITIONS, _OF_EXPRESSIONS = "column-stats", "partition-stats", "expression-stats"
 _COMPARED = (bool, int, str)

@@ -50,7 +50,7 @@ from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, instant_file_n
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.records import Record, parse_record
 from hudi_bridge.timeline.timeline import TableState, Timeline
-from hudi_bridge.tools.doctor.findings import Limits, SliceCost
+from hudi_bridge.tools.checks.findings import Limits, SliceCost
 
 
 def slice_costs(

@@ -14,7 +14,8 @@ import pytest
 
 from hudi_bridge import HudiReadError, HudiTable
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name
-from hudi_bridge.tools.doctor import Finding, examine
+from hudi_bridge.tools.checks.examination import examine
+from hudi_bridge.tools.checks.findings import Finding
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import at
 

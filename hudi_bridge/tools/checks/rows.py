@@ -14,9 +14,9 @@ from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.file_slice import FileSlice
-from hudi_bridge.tools.doctor.examined import Examined
-from hudi_bridge.tools.doctor.files import foreign_rows
-from hudi_bridge.tools.doctor.findings import Finding, Severity, listed, of_error, remedy_of
+from hudi_bridge.tools.checks.examined import Examined
+from hudi_bridge.tools.checks.files import foreign_rows
+from hudi_bridge.tools.checks.findings import Finding, Severity, listed, of_error, remedy_of
 
 _ROWS, _TWICE, _ACROSS, _INDEX = "rows", "keys-twice", "keys-across-partitions", "record-index"
 _KEY = "_hoodie_record_key"

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from hudi_bridge import HudiTable, TableNotFoundError
+from hudi_bridge import HudiTable, TableNotFoundError, tools
 from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
-from hudi_bridge.tools.doctor import CHECKS, Diagnosis, Limits, Severity, examine
+from hudi_bridge.tools.checks.examination import CHECKS, examine
+from hudi_bridge.tools.checks.findings import Diagnosis, Limits, Severity
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, record_positions
 from tests.timeline.timeline_files import container, list_of
@@ -439,7 +440,7 @@ def test_nothing_is_wrong_with_a_healthy_table(version: int, tmp_path: Path) -> 
     table.commit(at(1), wrote=[base])
     log = table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "value": "z"}])], base_instant=at(1))
     table.commit(at(2), wrote=[log])
-    diagnosis = table.open().doctor(deep=True, now=NOW)
+    diagnosis = tools.doctor(table.open(), deep=True, now=NOW)
     assert diagnosis.worst is Severity.INFO, str(diagnosis)
     assert diagnosis.checks == tuple(check.name for check in CHECKS)
     (cost,) = diagnosis.slices
@@ -465,7 +466,7 @@ def test_nothing_is_wrong_with_a_partition_within_another(tmp_path: Path) -> Non
     ]
     table.commit(at(1), wrote=files)
     (tmp_path / "a/b/.hoodie_partition_metadata").write_text("commitTime=0\npartitionDepth=2\n")
-    diagnosis = table.open().doctor(now=NOW)
+    diagnosis = tools.doctor(table.open(), now=NOW)
     assert diagnosis.worst is Severity.INFO, str(diagnosis)
     assert [cost.partition_path for cost in diagnosis.slices] == [".com", "a", "a/b"]
 

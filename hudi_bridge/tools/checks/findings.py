@@ -131,7 +131,7 @@ class Diagnosis:
     ``findings`` are ordered, the worst first. ``slices`` has the costs of the newest file slices, the most expensive
     first. ``checks`` are those that have run.
 
-    Made by ``HudiTable.doctor`` and ``hudi_bridge.tools.doctor.examine``.
+    Made by ``hudi_bridge.tools.doctor`` and ``hudi_bridge.tools.examine``.
     """
 
     path: str

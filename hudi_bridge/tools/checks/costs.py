@@ -7,8 +7,8 @@ from statistics import median
 from hudi_bridge.display import size_text
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
-from hudi_bridge.tools.doctor.examined import Examined
-from hudi_bridge.tools.doctor.findings import Finding, Severity, SliceCost, listed, quoted
+from hudi_bridge.tools.checks.examined import Examined
+from hudi_bridge.tools.checks.findings import Finding, Severity, SliceCost, listed, quoted
 
 _LOGS, _OVERDUE, _SMALL, _SKEW, _HORIZON, _OLD = (
     "log-ratio",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.tools.doctor import Severity, examine
+from hudi_bridge.tools.checks.examination import examine
+from hudi_bridge.tools.checks.findings import Severity
 from tests.support.golden_cases import ARCHIVES, _unpacked
 
 INSTANT = re.compile(r"20\d{12}")

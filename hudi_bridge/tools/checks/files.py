@@ -16,8 +16,8 @@ from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId
-from hudi_bridge.tools.doctor.examined import DataFile, Examined, Footer, data_files
-from hudi_bridge.tools.doctor.findings import Finding, Severity, listed, of_error, quoted, remedy_of
+from hudi_bridge.tools.checks.examined import DataFile, Examined, Footer, data_files
+from hudi_bridge.tools.checks.findings import Finding, Severity, listed, of_error, quoted, remedy_of
 
 _PARTITIONS, _FAILED, _UNNAMED, _MISSING, _TWICE, _OF_COMPACTION = (
     "partition-metadata",

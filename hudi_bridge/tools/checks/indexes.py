@@ -22,8 +22,8 @@ from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.stored_schema import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH
-from hudi_bridge.tools.doctor.examined import Examined, Footer
-from hudi_bridge.tools.doctor.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
+from hudi_bridge.tools.checks.examined import Examined, Footer
+from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
 
 _TABLE, _FILES, _RECORDS = "metadata-table", "metadata-files", "metadata-records"
 _REBUILD = "CALL delete_metadata_table(table => …), then CALL create_metadata_table(table => …)"

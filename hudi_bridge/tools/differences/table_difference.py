@@ -12,10 +12,10 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.request import RowRequest, column_names
 from hudi_bridge.schema.meta_columns import META_COLUMNS
-from hudi_bridge.splits.table_files import FolderListings
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.timeline import TableState
-from hudi_bridge.tools.diff.states import (
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import InstantLike
+from hudi_bridge.tools.differences.states import (
     DELETE,
     INSERT,
     MOVED_FROM,
@@ -38,7 +38,7 @@ class TableDifference:
     ``changed`` (the columns whose values an update has changed), and the structs ``before`` and ``after`` with the
     compared columns.
 
-    Made by ``HudiTable.diff``.
+    Made by ``hudi_bridge.tools.diff``.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TableDifference:
         keys: "Column | None" = None,
         test: RowTest | None = None,
     ) -> None:
-        """Differences by a plan; use ``HudiTable.diff`` instead. A ``test`` is given the request's filter columns."""
+        """Differences by a plan; use ``diff`` instead. A ``test`` is given the filter columns of the request."""
         self._storage = storage
         self._plan = plan
         self._instants = instants
@@ -163,18 +163,33 @@ class DifferenceCounts:
         return pa.table({PARTITION: pa.array(partitions, pa.string())} | columns)
 
 
-def difference_of(
-    listings: FolderListings,
-    states: tuple[TableState, TableState],
-    columns: Sequence[str] | None,
-    where: pc.Expression | None,
-    keys: Iterable[RecordKey] | None,
+def diff(
+    table: HudiTable,
+    a: InstantLike,
+    b: InstantLike | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
+    keys: Iterable[RecordKey] | None = None,
 ) -> TableDifference:
-    """The difference of two states of a table, as ``HudiTable.diff`` describes it; raises like it.
+    """Which records differ between two instants, and how; only file slices that differ are read.
 
-    ``listings`` have the files of the newest state.
+    ``a`` and ``b`` (by default the newest commit) have the formats of ``as_of`` in ``HudiTable.snapshot``. If ``b`` is
+    the earlier one, the differences are those on the way back. ``columns`` are those to compare, by default all but
+    Hudi's own; they are columns as of the later instant, where a renamed column is the same one. A record counts if it
+    meets the condition ``where`` at ``a`` or at ``b``, and if it has one of the ``keys``, which are as for
+    ``HudiTable.get``.
+
+    A record that was written again with the same values does not differ, nor does one that was only moved to another
+    file. One that is gone from a partition and new in another is updated, with ``moved_from``.
+
+    Raises:
+        InstantNotReadableError: files of an instant were removed, or an earlier write has not completed.
+        QueryError: an instant, a column, the condition or a key does not fit the table.
+        UnsupportedTableError: the table's records cannot be merged correctly.
     """
-    plan = plan_difference(listings, *states)
+    states = (table.planner(a, "a").state, table.planner(b, "b").state)
+    plan = plan_difference(table.planner().files.listings.anew(), *states)
     schema = plan.image.schema
     names = [name for name in schema.names if name not in META_COLUMNS] if columns is None else column_names(columns)
     request = RowRequest.of(schema, names, where)

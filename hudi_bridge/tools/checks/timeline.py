@@ -16,8 +16,8 @@ from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.timeline.commit_metadata import commit_metadata_of_record
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, InstantState, parse_instant_file_name, time_of
 from hudi_bridge.timeline.records import Record, number_field, parse_record, records_field, text_field, texts_field
-from hudi_bridge.tools.doctor.examined import Examined, TimelineFile
-from hudi_bridge.tools.doctor.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
+from hudi_bridge.tools.checks.examined import Examined, TimelineFile
+from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
 
 _FILES, _ORDER, _GAPS, _PENDING, _ROLLBACKS = (
     "timeline-files",

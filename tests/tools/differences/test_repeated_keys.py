@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge.changes.row_differences import RowPairs
 from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.tools.diff.states import pair_equal_rows_first
+from hudi_bridge.tools.differences.states import pair_equal_rows_first
 
 Row = tuple[str, int]
 

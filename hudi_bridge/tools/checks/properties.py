@@ -18,8 +18,8 @@ from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.timeline.instant import Action, parse_instant_file_name
-from hudi_bridge.tools.doctor.examined import Examined, Footer
-from hudi_bridge.tools.doctor.findings import Finding, Severity, listed, quoted
+from hudi_bridge.tools.checks.examined import Examined, Footer
+from hudi_bridge.tools.checks.findings import Finding, Severity, listed, quoted
 
 _CHECK = "properties"
 _PATH = f"{HOODIE_FOLDER}/hoodie.properties"

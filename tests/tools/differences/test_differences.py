@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, TableDifference
+from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, tools
 from hudi_bridge.schema.meta_columns import META_COLUMNS
-from hudi_bridge.tools.diff import states
-from hudi_bridge.tools.diff.states import StateDifferences
+from hudi_bridge.tools import TableDifference
+from hudi_bridge.tools.differences import states
+from hudi_bridge.tools.differences.states import StateDifferences
 from tests.support.golden_cases import golden_history, golden_table
 from tests.support.table_writer import Row, TableWriter, at
 
@@ -145,7 +146,7 @@ def test_random_tables_differ_as_their_snapshots_do(
         instants = write_steps(writer, steps)
         table = writer.open()
         for before, after in [*pairwise(instants), (instants[0], instants[-1]), (instants[-1], instants[0])]:
-            assert told(table.diff(before, after)) == expected(table, before, after)
+            assert told(tools.diff(table, before, after)) == expected(table, before, after)
 
 
 @pytest.mark.parametrize("name", ["mor_v6", "mor_v9_global"])
@@ -154,7 +155,7 @@ def test_histories_of_hudi_differ_as_their_snapshots_do(name: str) -> None:
     instants = [commit.requested_time for commit in table.timeline.commits()]
     assert any(expected(table, before, after) for before, after in pairwise(instants))
     for before, after in [*pairwise(instants), (instants[0], instants[-1]), (instants[-1], instants[0])]:
-        assert told(table.diff(before, after)) == expected(table, before, after)
+        assert told(tools.diff(table, before, after)) == expected(table, before, after)
 
 
 def test_log_files_of_which_a_state_sees_no_block_are_compared() -> None:
@@ -162,7 +163,7 @@ def test_log_files_of_which_a_state_sees_no_block_are_compared() -> None:
     instants = [commit.requested_time for commit in table.timeline.commits()]
     after_replan = instants.index("20261122015712797")
     for before, after in pairwise(instants[after_replan - 1 :]):
-        assert told(table.diff(before, after)) == expected(table, before, after)
+        assert told(tools.diff(table, before, after)) == expected(table, before, after)
 
 
 def test_file_groups_without_changes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +184,7 @@ def test_file_groups_without_changes_are_not_read(tmp_path: Path, monkeypatch: p
         return of_slice(self, piece, row_filter)
 
     monkeypatch.setattr(StateDifferences, "_read_slice", reading)
-    difference = table.open().diff(at(2))
+    difference = tools.diff(table.open(), at(2))
     assert difference.file_groups == (1, 3)
     assert short(difference) == [("update", "1", "v2", "v3")]
     assert set(read) == {"f1-0"}
@@ -191,7 +192,7 @@ def test_file_groups_without_changes_are_not_read(tmp_path: Path, monkeypatch: p
 
 def test_nothing_differs_that_is_written_again_unchanged(writer: TableWriter) -> None:
     log(writer, 2, [row("a", "a1", 1), row("b", "late", 0)])
-    difference = writer.open().diff(at(1))
+    difference = tools.diff(writer.open(), at(1))
     assert difference.to_table().num_rows == 0
     assert difference.summary().num_rows == 0
 
@@ -199,15 +200,15 @@ def test_nothing_differs_that_is_written_again_unchanged(writer: TableWriter) ->
 def test_the_way_back_has_the_columns_of_the_later_instant(writer: TableWriter) -> None:
     log(writer, 2, [row("a", "a2", 2), row("d", "d2", 2)], [("b", 2)])
     table = writer.open()
-    assert short(table.diff(at(1), at(2))) == [
+    assert short(tools.diff(table, at(1), at(2))) == [
         ("delete", "b", "b1", None),
         ("insert", "d", None, "d2"),
         ("update", "a", "a1", "a2"),
     ]
-    back = table.diff(at(2), at(1))
+    back = tools.diff(table, at(2), at(1))
     assert back.instants == (at(2), at(1))
     assert short(back) == [("delete", "d", "d2", None), ("insert", "b", None, "b1"), ("update", "a", "a2", "a1")]
-    assert short(table.diff(at(2), at(2))) == []
+    assert short(tools.diff(table, at(2), at(2))) == []
 
 
 def test_a_record_that_moves_to_another_partition_is_told_once(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_a_record_that_moves_to_another_partition_is_told_once(tmp_path: Path) -
     gone = table.log_file(at(2), [table.delete_block(at(2), [("a", 2)], partition="p")], partition="p")
     new = table.base_file(at(2), [row("a", "a1", part="q"), row("b", "b2", part="q")], partition="q", file_id="f2-0")
     table.commit(at(2), wrote=[gone, new])
-    difference = table.open().diff(at(1))
+    difference = tools.diff(table.open(), at(1))
     rows = sorted(difference.to_table().to_pylist(), key=lambda one: str(one["op"]))
     told_of = [(one["op"], one["key"], one["partition"], one["moved_from"], one["changed"]) for one in rows]
     # Record b is in both partitions now.
@@ -227,7 +228,7 @@ def test_a_record_that_moves_to_another_partition_is_told_once(tmp_path: Path) -
     assert difference.summary().to_pylist() == [
         {"partition": "q", "inserted": 1, "updated": 1, "deleted": 0, "moved_in": 1}
     ]
-    of_values = table.open().diff(at(1), columns=["value"], keys=["a"]).to_table().to_pylist()
+    of_values = tools.diff(table.open(), at(1), columns=["value"], keys=["a"]).to_table().to_pylist()
     assert [(one["moved_from"], one["changed"]) for one in of_values] == [("p", [])]
 
 
@@ -240,14 +241,14 @@ def test_the_order_of_rows_with_one_key_does_not_matter(writer: TableWriter) -> 
     moved = writer.base_file(at(4), [row("x", "x4"), *rows[1:]], file_id="f3-0")
     writer.commit(at(4), action="replacecommit", wrote=[moved], replaced={"": ["f2-0"]})
     table = writer.open()
-    assert short(table.diff(at(2), at(3))) == [("update", "x", "x1", "x4")]
-    assert short(table.diff(at(3), at(4))) == []
+    assert short(tools.diff(table, at(2), at(3))) == [("update", "x", "x1", "x4")]
+    assert short(tools.diff(table, at(3), at(4))) == []
 
 
 def test_columns_keys_and_conditions_choose(writer: TableWriter) -> None:
     log(writer, 2, [row("a", "a2", 2), row("b", "b1", 2), row("d", "d2", 2)], [("c", 2)])
     table = writer.open()
-    of_values = table.diff(at(1), columns=["value"])
+    of_values = tools.diff(table, at(1), columns=["value"])
     assert of_values.columns == ("value",)
     assert short(of_values) == [("delete", "c", "c1", None), ("insert", "d", None, "d2"), ("update", "a", "a1", "a2")]
     assert of_values.schema.field("before").type == pa.struct([("value", pa.string())])
@@ -258,15 +259,15 @@ def test_columns_keys_and_conditions_choose(writer: TableWriter) -> None:
         (pc.field("ts") == 1, {"a", "b", "c"}),
         (pc.field("_hoodie_commit_time") == at(2), {"a", "b", "d"}),
     ):
-        found = table.diff(at(1), where=condition).to_table()
+        found = tools.diff(table, at(1), where=condition).to_table()
         assert set(found["key"].to_pylist()) == keys
-        assert found["before"].type == table.diff(at(1)).schema.field("before").type
-    assert {one[1] for one in short(table.diff(at(1), keys=["a", "d", "none"]))} == {"a", "d"}
-    assert short(table.diff(at(1), columns=["value"], keys=["b"])) == []
+        assert found["before"].type == tools.diff(table, at(1)).schema.field("before").type
+    assert {one[1] for one in short(tools.diff(table, at(1), keys=["a", "d", "none"]))} == {"a", "d"}
+    assert short(tools.diff(table, at(1), columns=["value"], keys=["b"])) == []
     with pytest.raises(QueryError, match="no such"):
-        table.diff(at(1), columns=["no such"])
+        tools.diff(table, at(1), columns=["no such"])
     with pytest.raises(QueryError, match="filter"):
-        table.diff(at(1), where=pc.field("none") == 1)
+        tools.diff(table, at(1), where=pc.field("none") == 1)
 
 
 @pytest.mark.parametrize("keys", [None, ["b", "x"]])
@@ -276,18 +277,18 @@ def test_tables_without_meta_columns_are_compared_by_their_key_fields(tmp_path: 
     for number, values in ((1, ("a1", "b1", "c1")), (2, ("a1", "b2"))):
         path = table.base_file(at(number), [row(value[0], value) for value in values])
         table.commit(at(number), action="commit", wrote=[path])
-    difference = table.open().diff(at(1), columns=["value"], keys=keys)
+    difference = tools.diff(table.open(), at(1), columns=["value"], keys=keys)
     assert short(difference) == [("delete", "c", "c1", None), ("update", "b", "b1", "b2")][keys is not None :]
 
 
 def test_before_the_first_commit_there_is_nothing(writer: TableWriter) -> None:
     table = writer.open()
-    assert {one[:2] for one in short(table.diff("2020-01-01"))} == {("insert", key) for key in "abc"}
-    assert {one[:2] for one in short(table.diff(at(1), "2020-01-01"))} == {("delete", key) for key in "abc"}
+    assert {one[:2] for one in short(tools.diff(table, "2020-01-01"))} == {("insert", key) for key in "abc"}
+    assert {one[:2] for one in short(tools.diff(table, at(1), "2020-01-01"))} == {("delete", key) for key in "abc"}
     without_commit = HudiTable.open(str(golden_table("i_only_inflight_120")))
-    assert list(without_commit.diff("2026-01-01").batches()) == []
+    assert list(tools.diff(without_commit, "2026-01-01").batches()) == []
     empty = HudiTable.open(str(golden_table("i_empty_120")))
-    assert empty.diff("2020-01-01").to_table().num_rows == 0
+    assert tools.diff(empty, "2020-01-01").to_table().num_rows == 0
 
 
 def test_a_renamed_column_is_the_same_column() -> None:
@@ -297,7 +298,7 @@ def test_a_renamed_column_is_the_same_column() -> None:
     renamed = [
         number
         for number, (one, other) in enumerate(pairwise(schemas))
-        if not one.equals(other) and told(table.diff(instants[number], instants[number + 1])) == Counter()
+        if not one.equals(other) and told(tools.diff(table, instants[number], instants[number + 1])) == Counter()
     ]
     assert renamed
     for number in renamed:
@@ -309,13 +310,13 @@ def test_instants_whose_files_are_gone_are_refused() -> None:
     table = HudiTable.open(str(golden_history("mor_v6_cleaned") / "table"))
     first = table.timeline.commits()[0].requested_time
     with pytest.raises(InstantNotReadableError, match="cleaned"):
-        table.diff("2020-01-01", first)
+        tools.diff(table, "2020-01-01", first)
     with pytest.raises(QueryError, match="a: found 'yesterday'"):
-        table.diff("yesterday")
+        tools.diff(table, "yesterday")
 
 
 def test_any_library_reads_the_differences_as_arrow(writer: TableWriter) -> None:
     log(writer, 2, [row("a", "a2", 2)])
-    difference = writer.open().diff(at(1))
+    difference = tools.diff(writer.open(), at(1))
     assert pa.table(difference).equals(difference.to_table())
     assert at(2) in repr(difference)
