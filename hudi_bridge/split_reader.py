@@ -26,7 +26,7 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
-from hudi_bridge.readers.realtime_compacted import BaseFileReader, RealtimeCompactedReader
+from hudi_bridge.readers.realtime_compacted import BaseFileReader, MergingReader
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.schedule import BatchSource, most_at_once
 from hudi_bridge.readers.selective import ReadExtent
@@ -42,11 +42,13 @@ _FEWEST_LOOKED_INTO = 4
 """Fewer small slices in which record keys are looked up are read one by one, with the footers that are kept."""
 
 
-class SplitReader:
-    """The rows of one split; made by ``open_reader``.
+class RealtimeCompactedReader:
+    """The rows of one split, with log files merged in; made by ``open_reader``.
 
-    Reads nothing until rows are requested; each method that returns rows reads them again. Holds the log records of the
-    split and a few batches in memory. A context manager: leaving it, like ``close``, releases open files and threads,
+    Reads nothing until rows are requested; each method that returns rows reads them again, as Arrow record batches with
+    the columns of ``schema``. Rows come in no particular order. Holds the log records of
+    the split, up to the ``log_memory_bytes`` of ``HudiTable.open``, and a few batches of about 2 MiB in memory; further
+    log records are in temporary files. A context manager: leaving it, like ``close``, releases open files and threads,
     even if not all rows have been read.
     """
 
@@ -115,7 +117,7 @@ def open_reader(
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
-) -> SplitReader:
+) -> RealtimeCompactedReader:
     """Opens a reader for a split; the split is all it needs.
 
     ``columns`` are the columns to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
@@ -135,14 +137,14 @@ def open_reader_in(
     *,
     use_threads: bool = True,
     at_once: int = 1,
-) -> SplitReader:
+) -> RealtimeCompactedReader:
     """As ``open_reader``, with an open storage; ``use_threads`` and ``at_once`` are as for ``reader_for``.
 
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
     request = RowRequest.of(split.context.schema, columns, row_filter)
-    return SplitReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
+    return RealtimeCompactedReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
 
 
 def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
@@ -241,14 +243,14 @@ def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest)
 
 def _slice_reader(
     storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool, at_once: int
-) -> RealtimeCompactedReader | BaseFileReader:
+) -> MergingReader | BaseFileReader:
     context = split.context
     request = request.with_keys_of_filter(context)
     if context.commit_times is not None:
         request = request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times)), context.schema)
     rule = context.merge_rule
     if rule is not None and split.log_paths:
-        return RealtimeCompactedReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
+        return MergingReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
     if split.base_path is None:
         raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
     return BaseFileReader(storage, split, split.base_path, request, use_threads=use_threads)

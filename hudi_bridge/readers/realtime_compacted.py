@@ -41,7 +41,7 @@ _LEAST_LATE_BYTES = 1 << 20
 """Of small logs, little of the time is decoding."""
 
 
-class RealtimeCompactedReader:
+class MergingReader:
     """Reads one split with its log files merged in.
 
     Holds the log records of the split, and a few batches of the base file, in memory. Log records that exceed the

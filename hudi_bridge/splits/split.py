@@ -178,6 +178,10 @@ def _values_of(defaults: Defaults, schema: pa.Schema) -> Mapping[str, Value]:
 class RealtimeFileSplit:
     """A file slice: at most one base file, and the log files to merge into it, oldest first.
 
+    It is all that ``open_reader`` needs, also in another process or on another machine: it can be pickled, and written
+    as JSON. It then has the path and ``storage_options`` with which the table was opened, and any secrets in them.
+    Pickling it raises a ``QueryError`` if the table was opened with keys of its base files: they stay in this process.
+
     Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes;
     ``log_sizes`` are those of the log paths, if they are known. If the base file was bootstrapped, so that it has meta
     columns only, ``source_path`` is the file with the others, relative to ``bootstrap_source`` of the context.

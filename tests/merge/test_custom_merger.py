@@ -17,9 +17,9 @@ from hudi_bridge import (
     UnsupportedTableError,
     VersionToMerge,
     open_reader,
-    slice_delta,
     tools,
 )
+from hudi_bridge.engines import slice_delta
 from hudi_bridge.merge.custom_payload import Row
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_merger_table

@@ -28,13 +28,13 @@ from hudi_bridge import (
     RealtimeFileSplit,
     UnsupportedTableError,
     open_reader,
-    slice_delta,
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.engines import slice_delta
 from hudi_bridge.options import BLOB_MODE_KEY, BLOB_SOURCE_KEY, QUERY_TYPE_KEY
 from hudi_bridge.readers import blobs
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile

@@ -21,7 +21,6 @@ from hudi_bridge import (
     QueryError,
     UnsupportedTableError,
     open_reader,
-    slice_delta,
     tools,
 )
 from hudi_bridge.connectors.duckdb import attach
@@ -30,6 +29,7 @@ from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publish import publish_log_records
+from hudi_bridge.engines import slice_delta
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.tools.checks.findings import Severity
 from tests.readers.test_legacy_dates import DAY, LEGACY, RETURNED, plain, write

@@ -17,11 +17,11 @@ from hudi_bridge import (
     HudiReadError,
     HudiTable,
     UnsupportedTableError,
-    slice_delta,
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.engines import slice_delta
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_base_formats

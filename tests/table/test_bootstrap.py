@@ -21,7 +21,6 @@ from hudi_bridge import (
     RealtimeFileSplit,
     UnsupportedTableError,
     open_reader,
-    slice_delta,
     tools,
 )
 from hudi_bridge.connectors.duckdb import attach
@@ -30,6 +29,7 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.publish import publish_log_records
+from hudi_bridge.engines import slice_delta
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
 from hudi_bridge.splits.planner import INDEX_PATH
 from hudi_bridge.storage.storage import Storage

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge import HudiTable, QueryError, inspect_commit, inspect_commit_files, inspect_commits
+from hudi_bridge import HudiTable, QueryError
+from hudi_bridge.inspection import inspect_commit, inspect_commit_files, inspect_commits
 from tests.support.golden_cases import golden_table, golden_trips
 from tests.support.table_writer import TableWriter, at
 

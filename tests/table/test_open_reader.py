@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, QueryError, QueryType, RealtimeFileSplit, SplitReader, open_reader
+from hudi_bridge import HudiTable, QueryError, QueryType, RealtimeCompactedReader, RealtimeFileSplit, open_reader
 from hudi_bridge.errors import CorruptTableError
 from tests.support.compare import differences
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
@@ -87,7 +87,7 @@ def test_a_reader_is_iterable(table: HudiTable) -> None:
     assert reader.schema == reader.to_table().schema == reader.to_reader().schema == expected.schema
 
 
-def all_readers(table: HudiTable) -> list[SplitReader]:
+def all_readers(table: HudiTable) -> list[RealtimeCompactedReader]:
     changes = table.changes("earliest").splits()
     assert changes
     splits = [*table.splits(), *table.splits(query_type=QueryType.READ_OPTIMIZED), *changes]

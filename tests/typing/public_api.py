@@ -25,28 +25,29 @@ from hudi_bridge import (
     MergeMode,
     OnFilesGone,
     QueryType,
+    RealtimeCompactedReader,
     RealtimeFileSplit,
     RecordPayload,
-    SchemaChangeKind,
     SchemaVersion,
     SkippedBlocks,
     Split,
-    SplitReader,
-    StoredBaseFile,
     TableConfig,
     TableType,
     Timeline,
+    open_reader,
+    tools,
+)
+from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
+from hudi_bridge.engines import StoredBaseFile, slice_delta
+from hudi_bridge.inspection import (
     inspect_columns,
     inspect_file_slices,
     inspect_files,
     inspect_splits,
     inspect_table,
     inspect_timeline,
-    open_reader,
-    slice_delta,
-    tools,
 )
-from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
+from hudi_bridge.schema.difference import SchemaChangeKind
 from hudi_bridge.tools import RecordHistory, RecordVersion
 
 
@@ -97,7 +98,7 @@ def send_splits_to_executors(table: HudiTable) -> list[str]:
 
 def read_in_an_executor(letter: str) -> int:
     split: RealtimeFileSplit = RealtimeFileSplit.from_json(letter)
-    reader: SplitReader = open_reader(split, columns=["id"], row_filter=pc.field("fare") > 1)
+    reader: RealtimeCompactedReader = open_reader(split, columns=["id"], row_filter=pc.field("fare") > 1)
     names: list[str] = reader.schema.names
     return sum(batch.num_rows for batch in reader.batches()) + len(names)
 
