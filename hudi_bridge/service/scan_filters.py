@@ -32,8 +32,8 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.connectors.iceberg.columns import Columns
-from hudi_bridge.engines import Joined, joined_by_and, joined_by_or, one_of
 from hudi_bridge.errors import QueryError
+from hudi_bridge.readers.filters import Joined, joined_by_and, joined_by_or, one_of
 
 MOST_LEVELS = 64
 _MOST_NODES = 100_000

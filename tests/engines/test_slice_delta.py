@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable, QueryType, RealtimeFileSplit, open_reader
-from hudi_bridge.engines import Outcome, SurvivingLogRecords, slice_delta, slice_delta_in
+from hudi_bridge.engines import SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.errors import DataFileGoneError, QueryError
+from hudi_bridge.schema.file_columns import Outcome
 from tests.support.compare import differences
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.table.test_golden import ANSWERED, QUERIES, Key, parametrize_keys

@@ -38,7 +38,7 @@ from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, Mer
 from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MergedSlices, MergeStore, RecordPayload, most_at_once
+from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (
     COMMITS_SCHEMA,
@@ -50,6 +50,8 @@ from hudi_bridge.inspection import (
     inspect_files,
     inspect_timeline,
 )
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.readers.schedule import most_at_once
 from hudi_bridge.split_reader import reading_error
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions

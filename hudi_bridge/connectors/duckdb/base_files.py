@@ -13,7 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from hudi_bridge.engines import ColumnMapping, Outcome, StoredBaseFile, in_path_and_file
+from hudi_bridge.engines import StoredBaseFile
+from hudi_bridge.engines.stored_base_file import in_path_and_file
+from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 

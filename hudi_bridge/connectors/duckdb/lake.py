@@ -36,8 +36,9 @@ from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 from hudi_bridge.connectors.lakes.roots import Roots, is_table
 from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, MergingByTable, Namespace, parse_table_name
 from hudi_bridge.display import html_of_properties
-from hudi_bridge.engines import MergeStore, RecordPayload
+from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.option_table import require_read_options
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable

@@ -43,8 +43,10 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from hudi_bridge.engines import META_COLUMNS, OPERATION_COLUMN, ColumnIds, child_path
+from hudi_bridge.engines import ColumnIds
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.difference import child_path
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 Ids: TypeAlias = Mapping[str, int]
 """Ids by dotted path; lists contain ``element``, maps contain ``key`` and ``value``."""

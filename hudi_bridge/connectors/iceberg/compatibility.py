@@ -39,8 +39,11 @@ import pyarrow as pa
 
 from hudi_bridge.connectors.iceberg.columns import Columns, Ids, names_to_ids, with_types
 from hudi_bridge.connectors.iceberg.slice_files import Misread, SliceFiles
-from hudi_bridge.engines import Outcome, StoredBaseFile, has_two_levels, iter_fields
+from hudi_bridge.engines import StoredBaseFile
+from hudi_bridge.engines.stored_base_file import iter_fields
 from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.schema.evolve import has_two_levels
+from hudi_bridge.schema.file_columns import Outcome
 from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
 
 READ_OUTCOMES = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)

@@ -12,7 +12,7 @@ from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, Par
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
-from hudi_bridge.engines import in_path_and_file
+from hudi_bridge.engines.stored_base_file import in_path_and_file
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 WITHOUT_PARTITION = PartitionSpec(spec_id=0)

@@ -50,14 +50,8 @@ from hudi_bridge.connectors.iceberg.compatibility import (
 from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles, data_file, puffin_file, without_bounds
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
-from hudi_bridge.engines import (
-    SliceDelta,
-    StoredBaseFile,
-    context_identity,
-    in_path_and_file,
-    slice_delta_in,
-    slice_identity,
-)
+from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta_in, slice_identity
+from hudi_bridge.engines.stored_base_file import in_path_and_file
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit

@@ -25,8 +25,8 @@ from typing import Protocol, Self, TypeAlias
 
 from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
 from hudi_bridge.config import QueryType
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.option_table import require_read_options
 from hudi_bridge.storage.storage import Storage, StorageOptions
 

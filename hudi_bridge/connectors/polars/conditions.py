@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from hudi_bridge.engines import Joined, joined_by_and, joined_by_or
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.readers.filters import Joined, joined_by_and, joined_by_or
 
 ArrowType: TypeAlias = Any
 

@@ -9,8 +9,8 @@ from polars.io.plugins import register_io_source
 
 from hudi_bridge.connectors.polars.conditions import columns_of, condition_of, frame_of
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.storage.storage import PathLike, StorageOptions
 from hudi_bridge.table import HudiTable, OpenArguments, opened
 from hudi_bridge.timeline.instant import InstantLike

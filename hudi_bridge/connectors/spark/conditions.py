@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from hudi_bridge.engines import one_of
+from hudi_bridge.readers.filters import one_of
 
 Literal: TypeAlias = Any
 _Comparison = Callable[[pc.Expression, Any], pc.Expression]

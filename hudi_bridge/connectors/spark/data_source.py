@@ -29,7 +29,6 @@ from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.engines import MOST_PARTS
 from hudi_bridge.errors import QueryError
 from hudi_bridge.options import (
     END_SCHEMA_KEY,
@@ -38,6 +37,7 @@ from hudi_bridge.options import (
     RANGE_VERSION_KEY,
     HollowCommitPolicy,
 )
+from hudi_bridge.readers.filters import MOST_PARTS
 from hudi_bridge.timeline.instant import EARLIEST
 
 try:

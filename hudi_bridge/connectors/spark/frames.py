@@ -28,8 +28,8 @@ from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, StorageOptions, path_text
 

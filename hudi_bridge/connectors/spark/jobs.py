@@ -17,9 +17,9 @@ from hudi_bridge.connectors.spark.kept_rows import forgetting_zip_importers
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Plan, Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
-from hudi_bridge.engines import Split
 from hudi_bridge.inspection import splits_to_table
 from hudi_bridge.split_reader import open_reader_in
+from hudi_bridge.splits.planner import Split
 from hudi_bridge.storage.storage import Storage
 
 

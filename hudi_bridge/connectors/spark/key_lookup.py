@@ -37,7 +37,7 @@ from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import base_key_range, held_keys, log_record_keys
+from hudi_bridge.engines.log_blocks import base_key_range, held_keys, log_record_keys
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, path_text

@@ -11,7 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_bridge.engines import Outcome, StoredBaseFile, in_path_and_file, is_variant
+from hudi_bridge.engines import StoredBaseFile
+from hudi_bridge.engines.stored_base_file import in_path_and_file
+from hudi_bridge.schema.avro_types import is_variant
+from hudi_bridge.schema.file_columns import Outcome
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _FLAT_TYPES = (

@@ -19,10 +19,12 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.conditions import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines import Joined, RecordPayload, Split, joined_by_and
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import SPLITS_SCHEMA
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import END_SCHEMA_KEY
+from hudi_bridge.readers.filters import Joined, joined_by_and
+from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
 

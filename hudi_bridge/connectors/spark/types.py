@@ -34,8 +34,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from hudi_bridge.engines import is_variant
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.schema.avro_types import is_variant
 
 # Spark 4 or later.
 _VARIANT_TYPE = getattr(pyspark.sql.types, "VariantType", None)

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.sql_types import published_type
-from hudi_bridge.engines import LogDeletes, StoredLogBlock, iter_log_blocks, ordering_type, record_layout
+from hudi_bridge.engines import LogDeletes, StoredLogBlock, iter_log_blocks, record_layout
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.arrays import ordering_type
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 

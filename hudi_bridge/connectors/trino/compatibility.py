@@ -16,7 +16,9 @@ from typing import Self
 import pyarrow as pa
 
 from hudi_bridge.connectors.trino.sql_types import Engine, published_type, types_within, unused_prefix
-from hudi_bridge.engines import Outcome, StoredBaseFile, ordering_type
+from hudi_bridge.engines import StoredBaseFile
+from hudi_bridge.merge.arrays import ordering_type
+from hudi_bridge.schema.file_columns import Outcome
 from hudi_bridge.splits.split import ReadContext
 
 

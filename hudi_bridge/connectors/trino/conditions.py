@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from hudi_bridge.connectors.trino.compatibility import LogColumns, why_keys_unreadable
 from hudi_bridge.connectors.trino.sql_types import ArrowType, Dialect, identifier, literal, stored_type
-from hudi_bridge.engines import MergeRule, is_number, unset_value
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.arrays import is_number
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import unset_value
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF

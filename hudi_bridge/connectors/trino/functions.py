@@ -26,8 +26,8 @@ from hudi_bridge.connectors.trino.sql_types import (
     to_passed,
     types_within,
 )
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext
 
 MERGE, ROWS = "merge", "rows"

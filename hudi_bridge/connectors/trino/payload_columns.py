@@ -19,8 +19,8 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator
 
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.custom_payload import RecordPayload
 
 INSTANCE = "PAYLOAD"
 _OWN = "hudi_bridge"

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.sql_types import Engine
-from hudi_bridge.engines import RecordPayload
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.splits.split import ReadContext, context_from_json, context_to_json
 
 CURRENT = "current.json"

@@ -34,7 +34,8 @@ from hudi_bridge.connectors.trino.publication import (
 from hudi_bridge.connectors.trino.slice_content import SliceContent, slice_content, unmerged_content
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.connectors.trino.unmerged_view import check_mergeable
-from hudi_bridge.engines import context_identity, single_key_field, slice_identity
+from hudi_bridge.engines import context_identity, slice_identity
+from hudi_bridge.engines.slice_delta import single_key_field
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, Storage

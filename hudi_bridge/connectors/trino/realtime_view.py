@@ -39,7 +39,10 @@ from hudi_bridge.connectors.trino.sql_types import (
     shown,
     stored_type,
 )
-from hudi_bridge.engines import META_FIELDS, MergeRule, RecordPayload, ordering_path
+from hudi_bridge.merge.arrays import ordering_path
+from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.merge.unset_fields import META_FIELDS
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from hudi_bridge.connectors.trino.compatibility import LogColumns, why_keys_unreadable, why_unreadable
 from hudi_bridge.connectors.trino.functions import why_not_passed
 from hudi_bridge.connectors.trino.sql_types import Engine
-from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, in_path_and_file, slice_delta_in
+from hudi_bridge.engines import SliceDelta, StoredBaseFile, SurvivingLogRecords, slice_delta_in
+from hudi_bridge.engines.stored_base_file import in_path_and_file
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit

@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from hudi_bridge.engines import child_path
 from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.schema.difference import child_path
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 # A file metastore makes folders of table names.

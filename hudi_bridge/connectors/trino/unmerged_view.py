@@ -25,15 +25,11 @@ from hudi_bridge.connectors.trino.sql_types import (
     literal,
     stored_type,
 )
-from hudi_bridge.engines import (
-    IS_DELETED_COLUMN,
-    OPERATION_COLUMN,
-    MergeRule,
-    ordering_path,
-    ordering_type,
-)
 from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.merge.arrays import ordering_path, ordering_type
 from hudi_bridge.merge.ordering import DELETE, LATER, ROW, UNORDERED_DELETE
+from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
 _RECORDS_IN_BLOCK = 1 << 32

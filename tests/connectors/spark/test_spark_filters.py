@@ -12,7 +12,7 @@ from hudi_bridge.connectors.spark.conditions import Condition, condition_of, exp
 from hudi_bridge.connectors.spark.data_source import FilteringReader
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, load_split
-from hudi_bridge.engines import MOST_PARTS
+from hudi_bridge.readers.filters import MOST_PARTS
 from tests.support.golden_cases import golden_table
 from tests.table.test_partition_filters import MOVED_KEYS, moved
 
