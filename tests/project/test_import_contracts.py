@@ -1,37 +1,33 @@
-"""What import-linter cannot say by itself of the contracts in ``pyproject.toml``."""
+"""The contract of ours that ``pyproject.toml`` uses: what is not listed may not be imported."""
 
-import pkgutil
-import tomllib
-from pathlib import Path
+import pytest
 
-import hudi_bridge
+grimp = pytest.importorskip("grimp")
+contracts = pytest.importorskip("tools.contracts")
 
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-FOR_CONNECTORS = {
-    "caching",
-    "catalogs",
-    "config",
-    "dataset",
-    "display",
-    "engines",
-    "errors",
-    "imports",
-    "inspection",
-    "operations",
-    "option_table",
-    "options",
-    "split_reader",
-    "storage",
-    "table",
-    "threads",
-}
-"""The modules and packages that connectors may import anything of."""
+EDGES = [("app.door", "app.core.values"), ("app.door.inner", "app.core"), ("app.door", "json"), ("app.door", "numpy")]
 
 
-def test_a_module_that_is_new_is_closed_to_connectors_unless_it_is_opened_here() -> None:
-    contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
-    (closed,) = (
-        one["forbidden_modules"] for one in contracts if one["name"].startswith("connectors and the service know")
-    )
-    modules = {module.name for module in pkgutil.iter_modules(hudi_bridge.__path__)}
-    assert {name.rpartition(".")[2] for name in closed} == modules - FOR_CONNECTORS - {"cli", "connectors", "service"}
+@pytest.mark.parametrize(
+    ("allowed", "external", "illegal"),
+    [
+        (["app.core"], False, []),
+        (["app.core.values"], False, [("app.door.inner", "app.core", "7")]),
+        (["app.core"], True, [("app.door", "numpy", "7")]),
+    ],
+)
+def test_what_is_not_listed_may_not_be_imported(
+    allowed: list[str], external: bool, illegal: list[tuple[str, str, str]]
+) -> None:
+    graph = grimp.ImportGraph()
+    for name in ("app", "app.door", "app.door.inner", "app.core", "app.core.values"):
+        graph.add_module(name)
+    for name in ("json", "numpy"):
+        graph.add_module(name, is_squashed=True)
+    for importer, imported in EDGES:
+        graph.add_import(importer=importer, imported=imported, line_number=7, line_contents="import")
+    options = {"source_modules": ["app.door"], "allowed_modules": allowed, "external": str(external)}
+    contract = contracts.AllowedContract(name="the door is narrow", session_options={}, contract_options=options)
+    check = contract.check(graph, verbose=False)
+    assert check.metadata["illegal"] == illegal
+    assert check.kept == (not illegal)
