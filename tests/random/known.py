@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, RecordHistory
+from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, tools
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from hudi_bridge.logformat.scan import scan_blocks
+from hudi_bridge.tools import RecordHistory
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory
 from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.golden.generate.log_blocks import labels_of
@@ -335,9 +336,9 @@ def _history(case: Case, key: str, as_of: str | None) -> RecordHistory:
     """The history of a record up to the end of a query, or to the newest state if that end has been cleaned."""
     table = case.opened()
     try:
-        return table.history_of(key, as_of=as_of)
+        return tools.history_of(table, key, as_of=as_of)
     except InstantNotReadableError:
-        return table.history_of(key)
+        return tools.history_of(table, key)
 
 
 KNOWN = (
