@@ -23,7 +23,7 @@ from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
-from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
+from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
 from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.replanning import Replanning
 from hudi_bridge.split_reader import iter_from_store, read_rows, with_small_ones_together
@@ -457,9 +457,11 @@ class HudiDataset(ds.FileSystemDataset):
         alone = use_threads and len(splits) == 1
         at_once = _local_at_once(splits, request) if use_threads else 1
         context = current_context()
-        read = partial(read_rows, self._storage, request=request, use_threads=alone, at_once=at_once, context=context)
-        together = with_small_ones_together(self._storage, splits, request, at_once)
-        sources = [partial(read, split) for split in together]
+        reads = [
+            SplitRead(storage=self._storage, split=split, request=request, use_threads=alone, at_once=at_once)
+            for split in with_small_ones_together(self._storage, splits, request, at_once)
+        ]
+        sources = [partial(read_rows, read, context) for read in reads]
         return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_held)
 
 

@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -26,12 +26,11 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
-from hudi_bridge.readers.realtime_compacted import BaseFileReader, MergingReader
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.realtime_compacted import slice_reader
+from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.schedule import BatchSource, most_at_once
 from hudi_bridge.readers.selective import ReadExtent
-from hudi_bridge.readers.small_slices import SlicesTogether, SmallSlices, are_read_together, is_small, small_groups
-from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
@@ -138,13 +137,14 @@ def open_reader_in(
     use_threads: bool = True,
     at_once: int = 1,
 ) -> RealtimeCompactedReader:
-    """As ``open_reader``, with an open storage; ``use_threads`` and ``at_once`` are as for ``reader_for``.
+    """As ``open_reader``, with an open storage; ``use_threads`` and ``at_once`` are as for ``SplitRead``.
 
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
     request = RowRequest.of(split.context.schema, columns, row_filter)
-    return RealtimeCompactedReader(reader_for(storage, split, request, use_threads=use_threads, at_once=at_once))
+    read = SplitRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)
+    return RealtimeCompactedReader(reader_for(read))
 
 
 def reading_error(storage: Storage, split: Split) -> HudiReadError | None:
@@ -176,55 +176,35 @@ def with_small_ones_together(
     return [*groups, *others]
 
 
-def reader_for(
-    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
-) -> BatchReader:
-    """The reader of a split; with ``use_threads``, it uses several cores.
+def reader_for(read: SplitRead[Split | SmallSlices]) -> BatchReader:
+    """The reader of a split.
 
-    ``at_once`` splits that are read at the same time share the memory for logs.
+    Raises:
+        QueryError: the split is not one of a plan.
     """
-    reader = _reader_of_rows(storage, split, request, use_threads=use_threads, at_once=at_once)
-    # Images of changes are as they were stored.
-    return reader if isinstance(split, ChangeSplit) else with_blobs(reader, storage, split.slices[0].context)
-
-
-def _reader_of_rows(
-    storage: Storage, split: Split | SmallSlices, request: RowRequest, *, use_threads: bool = True, at_once: int = 1
-) -> BatchReader:
-    if isinstance(split, SmallSlices):
-        return SlicesTogether(
-            storage,
-            split,
-            request,
-            lambda piece: _slice_reader(storage, piece, request, use_threads=use_threads, at_once=at_once).batches(),
-            at_once=at_once,
-        )
+    split = read.split
     if isinstance(split, ChangeSplit):
-        open_slice = partial(_reader_of_rows, storage, use_threads=use_threads, at_once=at_once)
-        return ChangeReader(storage, split, request, open_slice, at_once)
+        # Images of changes are as they were stored.
+        return ChangeReader(read.of(split))
+    if isinstance(split, SmallSlices):
+        return with_blobs(SmallSlicesReader(read.of(split)), read.storage, split.context)
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
-    return _slice_reader(storage, split, request, use_threads=use_threads, at_once=at_once)
+    return with_blobs(slice_reader(read.of_slice(split)), read.storage, split.context)
 
 
 def read_rows(
-    storage: Storage,
-    split: Split | SmallSlices,
-    *,
-    request: RowRequest,
-    use_threads: bool,
-    at_once: int,
+    read: SplitRead[Split | SmallSlices],
     context: Any = None,  # noqa: ANN401 - of OpenTelemetry
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a split, as its ``reader_for`` has them; ``context`` is that of its span.
 
     The reader lives no longer than this, so that the log records of the split are released once it has been read.
     """
-    with operation(_LOG, "read", logging.DEBUG, context, table=storage.shown_path) as reading:
+    with operation(_LOG, "read", logging.DEBUG, context, table=read.storage.shown_path) as reading:
         if reading.is_heard:
-            reading.note(slices=", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in split.slices))
-        reader = reader_for(storage, split, request, use_threads=use_threads, at_once=at_once)
-        with closing(_batches_of(reader)) as batches:
+            reading.note(slices=", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in read.split.slices))
+        with closing(_batches_of(reader_for(read))) as batches:
             rows = 0
             for batch in batches:
                 rows += batch.num_rows
@@ -238,22 +218,7 @@ def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest)
     Raises:
         HudiReadError: the footer cannot be read.
     """
-    return _slice_reader(storage, split, request, use_threads=False, at_once=1).extent()
-
-
-def _slice_reader(
-    storage: Storage, split: RealtimeFileSplit, request: RowRequest, *, use_threads: bool, at_once: int
-) -> MergingReader | BaseFileReader:
-    context = split.context
-    request = request.with_keys_of_filter(context)
-    if context.commit_times is not None:
-        request = request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times)), context.schema)
-    rule = context.merge_rule
-    if rule is not None and split.log_paths:
-        return MergingReader(storage, split, rule, request, use_threads=use_threads, at_once=at_once)
-    if split.base_path is None:
-        raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
-    return BaseFileReader(storage, split, split.base_path, request, use_threads=use_threads)
+    return slice_reader(SliceRead(storage=storage, split=split, request=request, use_threads=False)).extent()
 
 
 def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:
@@ -297,10 +262,13 @@ def iter_from_store(
     # Where few rows are wanted, each split needs further requests and little time of a core.
     is_selective = any(_is_selective(request, split) for split in splits[:1])
     reading = max(1, min(len(splits), _FEW_ROWS_AT_ONCE)) if is_selective else most_at_once(len(splits))
-    read = partial(read_rows, request=request, use_threads=len(splits) == 1, at_once=reading, context=current_context())
+    alone, context = len(splits) == 1, current_context()
+    reads = (
+        SplitRead(storage=storage, split=split, request=request, use_threads=alone, at_once=reading) for split in splits
+    )
     # Few splits leave room for the files of each.
     files_at_once = max(1, slices_at_once() // max(1, fetching))
-    parts = (_part(storage, split, request, read, at_once=reading, files_at_once=files_at_once) for split in splits)
+    parts = (_part(read, context, files_at_once) for read in reads)
     ahead = _Ahead(fetching, reading, bytes_ahead())
     workers = Workers(ahead.sources(parts), fetching, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
     try:
@@ -324,21 +292,14 @@ class _Part:
     fetch: Callable[[FetchingMuch], BatchSource]
 
 
-def _part(
-    storage: Storage,
-    split: Split,
-    request: RowRequest,
-    read: Callable[[Storage, Split], Iterator[pa.RecordBatch]],
-    *,
-    at_once: int,
-    files_at_once: int,
-) -> _Part:
-    slices = [FilesOfSlice(storage, piece, request, at_once) for piece in split.slices]
+def _part(read: SplitRead[Split], context: Any, files_at_once: int) -> _Part:  # noqa: ANN401 - of OpenTelemetry
+    slices = [FilesOfSlice(read.of_slice(piece)) for piece in read.split.slices]
 
     def fetch(fetching_much: FetchingMuch) -> BatchSource:
         wanted = {path: file for piece in slices for path, file in piece.to_fetch(fetching_much)}
         fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
-        return partial(read, storage.with_prefetched(dict(zip(wanted, fetched, strict=True))), split)
+        storage = read.storage.with_prefetched(dict(zip(wanted, fetched, strict=True)))
+        return partial(read_rows, replace(read, storage=storage), context)
 
     return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
 

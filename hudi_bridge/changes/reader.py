@@ -11,9 +11,9 @@ A native log file of change data, from table version 10 on, is a Parquet file wi
 Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from hudi_bridge.changes.images import (
     structs,
     structs_of,
 )
-from hudi_bridge.changes.slice_differences import StateChanges, all_rows, slice_rows
+from hudi_bridge.changes.slice_differences import StateChanges, all_rows, rows_of_slice
 from hudi_bridge.changes.split import AFTER, BEFORE, OPERATION, ChangeSplit, GroupChange
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block
@@ -41,19 +41,15 @@ from hudi_bridge.logformat.native import is_native_name, native_changes
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.base_formats.stored import data_file_gone
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.request import SplitRead
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroType, AvroUnion, arrow_schema
 from hudi_bridge.schema.evolve import StoredAs
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage.storage import Storage
+from hudi_bridge.splits.split import RealtimeFileSplit
 
 _RECORD_KEY = "record_key"
 _OPERATIONS = (INSERT, UPDATE, DELETE)
-
-RowsOfKeys = Callable[[RealtimeFileSplit, Column], "tuple[Column, pa.Table]"]
-"""The rows of a slice with the given record keys, and their keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +74,11 @@ class _LoggedRows:
 class ChangeLog:
     """The logged changes of one file group; holds one file at a time in memory, with any rows it needs from slices."""
 
-    def __init__(
-        self, storage: Storage, image: ReadContext, group: GroupChange, rows_of_keys: RowsOfKeys, wanted: frozenset[str]
-    ) -> None:
-        self._storage = storage
-        self._image = image
+    def __init__(self, read: SplitRead[ChangeSplit], group: GroupChange) -> None:
+        self._read = read
+        self._image = read.split.image
         self._group = group
-        self._rows_of_keys = rows_of_keys
-        self._wanted = wanted
+        self._wanted = frozenset(read.request.needed)
 
     def changes(self) -> Iterator[Changes]:
         """All changes, one block at a time.
@@ -96,9 +89,9 @@ class ChangeLog:
         """
         for path in self._group.cdc_paths:
             try:
-                data = self._storage.read_bytes(path)
+                data = self._read.storage.read_bytes(path)
             except FileNotFoundError as error:
-                raise data_file_gone(self._storage, self._image, path) from error
+                raise data_file_gone(self._read.storage, self._image, path) from error
             if is_native_name(path):
                 found = native_changes(pa.py_buffer(data), path)
                 yield self._of_rows(_LoggedRows(rows=found, path=path, offset=0, avro=None))
@@ -176,56 +169,37 @@ class ChangeLog:
         positions = np.cumsum(exists.to_numpy(zero_copy_only=False)) - 1
         return Images(rows=taken.take(pa.array(positions, mask=~exists.to_numpy(zero_copy_only=False))))
 
+    def _rows_of_keys(self, piece: RealtimeFileSplit, keys: Column) -> tuple[Any, pa.Table]:
+        """The rows of a slice with the given record keys, and their keys."""
+        context = piece.context
+        known = keys if context.populates_meta_fields else None
+        rows = all_rows(rows_of_slice(self._read, piece, "", known), context.schema)
+        return rows.keys.combine_chunks(), rows.rows
+
 
 def _record_of(avro: AvroType) -> AvroRecord | None:
     members = avro.members if isinstance(avro, AvroUnion) else (avro,)
     return members[0] if len(members) == 1 and isinstance(members[0], AvroRecord) else None
 
 
-class SliceReader(Protocol):
-    """Reads one file slice."""
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Its rows."""
-
-
 class ChangeReader:
-    """Reads one split of changes, and its file slices with ``open_slice``. Batches may be iterated more than once."""
+    """Reads one split of changes, and its file slices. Batches may be iterated more than once."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        split: ChangeSplit,
-        request: RowRequest,
-        open_slice: Callable[[RealtimeFileSplit, RowRequest], SliceReader],
-        at_once: int,
-    ) -> None:
-        self._storage = storage
-        self._split = split
-        self._request = request
-        self._open_slice = open_slice
-        self._at_once = at_once
-        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+    def __init__(self, read: SplitRead[ChangeSplit]) -> None:
+        self._read = read
+        self.schema = pa.schema([read.split.context.schema.field(name) for name in read.request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The changes that pass the filter, in no particular order."""
         for changes in self._changes():
-            batch = changes.batch(self._split, self._request)
+            batch = changes.batch(self._read.split, self._read.request)
             if batch.num_rows:
                 yield batch
 
     def _changes(self) -> Iterator[Changes]:
-        if not any(group.cdc_paths for group in self._split.groups):
-            yield from StateChanges(self._storage, self._split, self._read_slice, self._at_once).changes()
+        groups = self._read.split.groups
+        if not any(group.cdc_paths for group in groups):
+            yield from StateChanges(self._read).changes()
             return
-        wanted = frozenset(self._request.needed)
-        for group in self._split.groups:
-            yield from ChangeLog(self._storage, self._split.image, group, self._rows_of_keys, wanted).changes()
-
-    def _read_slice(self, piece: RealtimeFileSplit, row_filter: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        return self._open_slice(piece, RowRequest.of(piece.context.schema, row_filter=row_filter)).batches()
-
-    def _rows_of_keys(self, piece: RealtimeFileSplit, keys: Column) -> tuple[Any, pa.Table]:
-        wanted = keys if piece.context.populates_meta_fields else None
-        found = all_rows(slice_rows(self._read_slice, piece, "", wanted, None), piece.context.schema)
-        return found.keys.combine_chunks(), found.rows
+        for group in groups:
+            yield from ChangeLog(self._read, group).changes()

@@ -8,7 +8,7 @@ Reads the rows of a file slice with their record keys: all rows, or those of som
 If two slices have the same base file, only rows with keys of log blocks that are in one of them can differ.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -22,15 +22,15 @@ from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_r
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.log_records import part_of_keys
+from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_scan import read_live_blocks
+from hudi_bridge.readers.realtime_compacted import slice_reader
+from hudi_bridge.readers.request import RowRequest, SplitRead
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-
-ReadSlice: TypeAlias = Callable[[RealtimeFileSplit, pc.Expression | None], Iterator[pa.RecordBatch]]
-"""The rows of a slice that pass a filter, with all columns of the table."""
 
 Part: TypeAlias = tuple[int, int]
 """The number of a part of the record keys, and the count of parts."""
@@ -78,15 +78,15 @@ def all_rows(pieces: Iterable[SliceRows], schema: pa.Schema) -> SliceRows:
     )
 
 
-def slice_rows(
-    read_slice: ReadSlice, piece: RealtimeFileSplit | None, label: str, keys: "Column | None", part: Part | None
-) -> Iterator[SliceRows]:
-    """The rows of a slice with the given ``keys`` or in a ``part`` of all keys; none if ``piece`` is None."""
-    if piece is None or (keys is not None and not len(keys)):
-        return
-    row_filter = None if keys is None else pc.field(RECORD_KEY_COLUMN).isin(keys)
-    for batch in read_slice(piece, row_filter):
-        its_keys, rows = record_keys(batch, piece.context), batch
+def request_of_keys(schema: pa.Schema, columns: Sequence[str], keys: "Column | None") -> RowRequest:
+    """The request for some columns of the rows with the given ``keys``, by default of all."""
+    return RowRequest.of(schema, columns, None if keys is None else pc.field(RECORD_KEY_COLUMN).isin(keys))
+
+
+def slice_rows(reader: BatchReader, context: ReadContext, label: str, part: Part | None) -> Iterator[SliceRows]:
+    """The rows of the reader of a slice, with their keys: all of them, or those in a ``part`` of all keys."""
+    for batch in reader.batches():
+        its_keys, rows = record_keys(batch, context), batch
         if part is not None:
             chosen = pa.array(part_of_keys(its_keys, part[1]) == part[0])
             its_keys, rows = its_keys.filter(chosen), rows.filter(chosen)
@@ -115,7 +115,7 @@ def keys_that_may_differ(storage: Storage, group: GroupChange) -> "Column | None
     told = [ToldPositions(piece, blocks, 1).are_complete for piece, blocks in zip((before, after), live, strict=True)]
     if told[0] != told[1]:
         known = [set(), set()]
-    decoder = BlockDecoder(after, rule, ())
+    decoder = BlockDecoder(after, ())
     keys = [
         decoder.decode(block).keys
         for blocks, others in zip(live, reversed(known), strict=True)
@@ -137,25 +137,44 @@ _ROWS_AT_ONCE = 1 << 15
 _MOST_PARTS = 1024
 
 
-class StateChanges:
-    """The changes between the slices of a split; ``at_once`` is the number of splits that share the memory for logs."""
+def rows_of_slice(
+    read: SplitRead[ChangeSplit],
+    piece: RealtimeFileSplit | None,
+    label: str,
+    keys: "Column | None" = None,
+    part: Part | None = None,
+) -> Iterator[SliceRows]:
+    """The rows of a slice of a split with all columns, of the given ``keys`` or in a ``part`` of all keys.
 
-    def __init__(self, storage: Storage, split: ChangeSplit, read_slice: ReadSlice, at_once: int) -> None:
-        self._storage = storage
+    There are none if ``piece`` is None.
+    """
+    if piece is None or (keys is not None and not len(keys)):
+        return iter(())
+    context = piece.context
+    request = request_of_keys(context.schema, context.schema.names, keys)
+    # Images of changes are as they were stored: bytes that BLOB columns refer to are not read.
+    return slice_rows(slice_reader(read.of_slice(piece, request)), context, label, part)
+
+
+class StateChanges:
+    """The changes between the slices of a split."""
+
+    def __init__(self, read: SplitRead[ChangeSplit]) -> None:
+        split = read.split
+        self._read = read
         self._split = split
         self._schema = split.image.schema
-        self._read_slice = read_slice
-        self._memory = (split.image.log_memory_bytes or memory_bytes() // 4) // at_once
+        self._memory = (split.image.log_memory_bytes or memory_bytes() // 4) // read.at_once
         self._compared = [name for name in self._schema.names if name not in META_COLUMNS]
 
     def changes(self) -> Iterator[Changes]:
         """All changes, in batches."""
         if all(group.before is None for group in self._split.groups):
             for group in self._split.groups:
-                for piece in slice_rows(self._read_slice, group.after, group.instant, None, None):
+                for piece in rows_of_slice(self._read, group.after, group.instant):
                     yield from self._all(INSERT, piece)
             return
-        keys = [keys_that_may_differ(self._storage, group) for group in self._split.groups]
+        keys = [keys_that_may_differ(self._read.storage, group) for group in self._split.groups]
         held = sum(map(held_bytes, self._split.groups, keys))
         parts = min(_MOST_PARTS, 1 + held // max(1, self._memory))
         for number in range(parts):
@@ -176,8 +195,8 @@ class StateChanges:
         yield from self._all(INSERT, after.take(pairs.only_after))
 
     def _states(self, group: GroupChange, keys: "Column | None", part: Part | None) -> tuple[SliceRows, SliceRows]:
-        before = slice_rows(self._read_slice, group.before, group.instant, keys, part)
-        after = slice_rows(self._read_slice, group.after, group.instant, keys, part)
+        before = rows_of_slice(self._read, group.before, group.instant, keys, part)
+        after = rows_of_slice(self._read, group.after, group.instant, keys, part)
         return all_rows(before, self._schema), all_rows(after, self._schema)
 
     def _updates(self, before: SliceRows, after: SliceRows, pairs: RowPairs) -> Iterator[Changes]:

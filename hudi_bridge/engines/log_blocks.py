@@ -33,7 +33,8 @@ from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.log_scan import LogScan, log_memory_bytes, read_live_blocks, read_log_file
+from hudi_bridge.readers.log_scan import LogScan, read_live_blocks, read_log_file
+from hudi_bridge.readers.request import RowRequest, SliceRead
 from hudi_bridge.readers.split_columns import internal_schemas, record_keys
 from hudi_bridge.schema.avro import (
     AvroArray,
@@ -121,7 +122,7 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
         return
     turns = {(block.path, block.offset): turn for turn, block in enumerate(read_live_blocks(storage, split).blocks)}
     rule = split.context.merge_rule
-    decoder = None if rule is None else BlockDecoder(split, rule, ())
+    decoder = None if rule is None else BlockDecoder(split, ())
     for path, size in split.log_files:
         for block in scan_blocks(read_log_file(storage, split, path, size, on_disk=False), path).blocks:
             turn = turns.get((path, block.offset))
@@ -271,10 +272,10 @@ def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int 
 
     ``at_once`` slices that are read at the same time share the memory for logs.
     """
-    rule = split.context.merge_rule
-    if rule is None or not split.log_paths:
+    read = SliceRead(storage=storage, split=split, request=RowRequest.of(split.context.schema, ()), at_once=at_once)
+    if not read.has_logs:
         return
-    scan = LogScan(storage, split, rule, (), log_memory_bytes(split.context, at_once))
+    scan = LogScan(read)
     for records in [scan.records()] if scan.parts == 1 else map(scan.records_of_part, range(scan.parts)):
         yield records.keys.slice(0, records.rows.num_rows).cast(pa.string())
 

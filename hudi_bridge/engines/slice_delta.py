@@ -23,13 +23,12 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns
-from hudi_bridge.readers.log_scan import LogScan, log_memory_bytes
+from hudi_bridge.readers.log_scan import LogScan
 from hudi_bridge.readers.merge_in_parts import MergeInParts
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.request import RowRequest, SliceRead
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -126,39 +125,26 @@ class SliceDelta:
     Made by ``slice_delta``.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        columns: tuple[str, ...],
-        base: OpenBaseFile | None,
-        at_once: int,
-        *,
-        use_threads: bool,
-    ) -> None:
-        self._storage = storage
-        self._split = split
-        self._columns = columns
+    def __init__(self, read: SliceRead, base: OpenBaseFile | None) -> None:
+        self._read = read
         self._base = base
-        self._at_once = at_once
-        self._use_threads = use_threads
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of ``rows``."""
-        return pa.schema([self._split.context.schema.field(name) for name in self._columns])
+        return self._read.schema
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._base is not None:
-            self._base.__exit__()
+            self._base.close()
 
     @cached_property
     def base_file(self) -> StoredBaseFile | None:
         """The base file as stored, and whether an engine can read it in place; None for a slice without one."""
-        return None if self._base is None else stored_base_file(self._split, self._base)
+        return None if self._base is None else stored_base_file(self._read.split, self._base)
 
     @cached_property
     def counted_instants(self) -> Mapping[str, bool]:
@@ -171,7 +157,7 @@ class SliceDelta:
             DataFileGoneError: a log file no longer exists.
         """
         instants = sorted(self._log_scan.instants) if self._log_scan is not None else ()
-        return {instant: self._split.context.counts(instant) for instant in instants}
+        return {instant: self._read.context.counts(instant) for instant in instants}
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows that replace deleted ones, and the new rows, in batches of ``schema``.
@@ -180,10 +166,11 @@ class SliceDelta:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
         """
         if self._merge is not None:
-            names = blob_columns(self.schema) if self._split.context.blob_sources else ()
-            files = BlobFiles(self._storage, self._split.context.blob_sources)
+            sources = self._read.context.blob_sources
+            names = blob_columns(self.schema) if sources else ()
+            files = BlobFiles(self._read.storage, sources)
             for rows in self._merge.rows():
-                selected = rows.select(list(self._columns))
+                selected = rows.select(list(self._read.request.columns))
                 yield from files.filled(selected, names) if names else (selected,)
 
     @property
@@ -205,24 +192,25 @@ class SliceDelta:
         Raises:
             HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
         """
-        rule, scan = self._split.context.merge_rule, self._log_scan
-        if rule is None or scan is None:
+        context, scan = self._read.context, self._log_scan
+        if scan is None:
             return None
+        rule = self._read.rule
         if rule.payload is not None and rule.payload.changes_inserts:
             return "its payload changes rows that have no base row"
-        if self._split.context.blob_sources and blob_columns(self._split.context.schema):
+        if context.blob_sources and blob_columns(context.schema):
             return BYTES_ELSEWHERE
         if rule.precedence.asks_about_deletes:
             return "its merger decides about deletes"
         if scan.parts > 1:
             return "its log records are larger than the memory for them"
         log = scan.records()
-        lookup = KeyFieldLookup.of(log, self._split.context)
+        lookup = KeyFieldLookup.of(log, context)
         matched = self._times_matched(log, lookup)
         if matched.max(initial=0) > 1:
             return "its base file has several rows of one record key"
         key_values = {lookup.name: lookup.values} if lookup is not None and lookup.is_same else {}
-        return self._surviving_records(log, matched > 0, rule, key_values)
+        return self._surviving_records(log, matched > 0, key_values)
 
     def why_keys_not_unique(self) -> str | None:
         """Why a join by record key finds other base rows than a merge does; None if it finds the same.
@@ -234,7 +222,7 @@ class SliceDelta:
         """
         if self._base is None:
             return None
-        context = self._split.context
+        context = self._read.context
         columns = self._base.view(dict.fromkeys(context.key_columns))
         read = (record_keys(rows, context) for group in self._base.row_groups for rows in columns.batches(group))
         keys = pa.chunked_array(read, pa.string()).drop_null()
@@ -244,21 +232,14 @@ class SliceDelta:
 
     @cached_property
     def _log_scan(self) -> LogScan | None:
-        split, rule = self._split, self._split.context.merge_rule
-        if rule is None or not split.log_paths:
+        if not self._read.has_logs:
             return None
-        columns = rule.columns_to_read(self._columns, split.context.schema)
-        base_rows = 0 if self._base is None else self._base.num_rows
-        memory = log_memory_bytes(split.context, self._at_once)
-        return LogScan(self._storage, split, rule, columns, memory, base_rows=base_rows)
+        return LogScan(self._read, base_rows=0 if self._base is None else self._base.num_rows)
 
     @cached_property
     def _merge(self) -> MergeInParts | None:
-        rule, scan = self._split.context.merge_rule, self._log_scan
-        if rule is None or scan is None:
-            return None
-        columns = rule.columns_to_read(self._columns, self._split.context.schema)
-        return MergeInParts(self._split, rule, scan, self._base, columns, use_threads=self._use_threads)
+        scan = self._log_scan
+        return None if scan is None else MergeInParts(self._read, scan, self._base)
 
     def _times_matched(
         self, log: LogRecordMap, lookup: KeyFieldLookup | None
@@ -267,7 +248,7 @@ class SliceDelta:
         times = np.zeros(len(log), dtype=np.int64)
         if self._base is None:
             return times
-        context = self._split.context
+        context = self._read.context
         fields = () if lookup is None else (lookup.name,)
         columns = self._base.view(dict.fromkeys((*context.key_columns, *fields)))
         for group in self._base.row_groups:
@@ -280,13 +261,14 @@ class SliceDelta:
         return times
 
     def _surviving_records(
-        self, log: LogRecordMap, has_base_row: Booleans, rule: MergeRule, key_values: Mapping[str, Column]
+        self, log: LogRecordMap, has_base_row: Booleans, key_values: Mapping[str, Column]
     ) -> SurvivingLogRecords:
-        merger = FileSliceMerger(log, rule, self._split.context.defaults)
+        rule = self._read.rule
+        merger = FileSliceMerger(log, rule, self._read.context.defaults)
         is_delete = log.is_delete
         # A record that wins over any base row is settled, unless fields of both are merged.
         is_settled = merger.wins_always & (is_delete | ~np.bool_(merger.merges_rows))
-        rows = log.rows.select(list(self._columns))
+        rows = log.rows.select(list(self._read.request.columns))
         deletes = len(log) - rows.num_rows
         nulls = pa.record_batch([pa.nulls(deletes, field.type) for field in rows.schema], schema=rows.schema)
         return SurvivingLogRecords(
@@ -337,6 +319,7 @@ def slice_delta_in(
     context = split.context
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
-    names = RowRequest.of(context.schema, columns).columns
+    request = RowRequest.of(context.schema, columns)
     base = None if split.base_path is None else open_base_file(storage, split, split.base_path, use_threads=use_threads)
-    return SliceDelta(storage, split, names, base, at_once, use_threads=use_threads)
+    read = SliceRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)
+    return SliceDelta(read, base)

@@ -256,7 +256,7 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
     rule = split.context.merge_rule
     if rule is None or split.log_size_bytes > _MOST_LOG_BYTES:
         return None
-    decoder = BlockDecoder(split, rule, ())
+    decoder = BlockDecoder(split, ())
     hashes, size_bytes = [np.zeros(0, dtype=np.uint64)], 0
     try:
         for path, size in split.log_files:

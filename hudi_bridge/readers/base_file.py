@@ -98,7 +98,7 @@ class OpenBaseFile(ABC):
 
         The metadata of ``arrow_schema`` are the facts that Hudi's writer adds, such as the key range and Bloom filter.
         """
-        self._split = split
+        self._split = self.split = split
         self.path = path
         self.arrow_schema = arrow_schema
         self.row_group_starts = np.cumsum([0, *rows])

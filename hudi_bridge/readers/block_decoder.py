@@ -30,8 +30,8 @@ from hudi_bridge.logformat.native import is_native, native_deletes
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema, rows_and_bytes
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans, ordering_type
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_formats.footers import is_foreign
+from hudi_bridge.readers.request import rule_of
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.avro import AvroRecord, arrow_schema, parse_avro_schema
 from hudi_bridge.schema.evolve import Evolution, StoredAs
@@ -158,13 +158,12 @@ class BlockDecoder:
     def __init__(
         self,
         split: RealtimeFileSplit,
-        rule: MergeRule,
         columns: Iterable[str],
         wanted_keys: "Column | None" = None,
         *,
         told: "ToldPositions | None" = None,
     ) -> None:
-        context = split.context
+        context, rule = split.context, rule_of(split)
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
         self.schema = pa.schema([context.schema.field(name) for name in needed])
         self._row_bytes = bytes_of_row(self.schema)

@@ -14,12 +14,10 @@ from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.readers.base_formats.footers import base_fragment, hold_footer, kept_footer
 from hudi_bridge.readers.base_formats.parquet import ColumnChunks
 from hudi_bridge.readers.base_formats.stored import data_file_gone
-from hudi_bridge.readers.log_scan import log_memory_bytes, read_log_file
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.log_scan import read_log_file
+from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.ranges import FileOfRanges
-from hudi_bridge.storage.storage import Storage
 
 _ALWAYS_WHOLE_BYTES = 1 << 20
 """Base files up to this size are fetched whole: a second request would take longer."""
@@ -41,36 +39,33 @@ Raises:
 
 @dataclass(frozen=True)
 class FilesOfSlice:
-    """The files of one file slice in a store, for one request, while ``at_once`` slices share the memory for logs."""
+    """The files of one file slice in a store, for one read."""
 
-    storage: Storage
-    split: RealtimeFileSplit
-    request: RowRequest
-    at_once: int
+    read: SliceRead
 
     @cached_property
     def _is_selective(self) -> bool:
-        request = self.request.with_keys_of_filter(self.split.context)
-        return request.is_selective(dict(self.split.partition_values))
+        request = self.read.request.with_keys_of_filter(self.read.context)
+        return request.is_selective(dict(self.read.split.partition_values))
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
         """The columns that are read, as far as the footer need not be known for that."""
-        context, rule = self.split.context, self.split.context.merge_rule
-        names = [*self.request.needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
-        if rule is not None and self.split.log_paths:
-            names += rule.columns_to_read(self.request.needed, context.schema)
+        context, request = self.read.context, self.read.request
+        names = [*request.needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
+        if self.read.has_logs:
+            names += self.read.columns
             names += context.key_columns
-            names += [ordering_path(name)[0] for name in rule.ordering_fields]
+            names += [ordering_path(name)[0] for name in self.read.rule.ordering_fields]
         return tuple(dict.fromkeys(names))
 
     @property
     def _logs_fit(self) -> bool:
-        return self.split.log_size_bytes <= log_memory_bytes(self.split.context, self.at_once)
+        return self.read.split.log_size_bytes <= self.read.log_memory_bytes
 
     @property
     def _is_base_whole(self) -> bool:
-        size, all_columns = self.split.base_size_bytes, len(self.split.context.schema.names)
+        size, all_columns = self.read.split.base_size_bytes, len(self.read.context.schema.names)
         if size <= _ALWAYS_WHOLE_BYTES:
             return True
         return size <= _WHOLE_BYTES and not self._is_selective and 2 * len(self._columns) >= all_columns
@@ -78,7 +73,7 @@ class FilesOfSlice:
     @property
     def size_bytes(self) -> int:
         """About the bytes that are fetched ahead."""
-        split = self.split
+        split = self.read.split
         logs = split.log_size_bytes if self._logs_fit else 0
         if self._is_base_whole:
             return logs + split.base_size_bytes
@@ -92,35 +87,37 @@ class FilesOfSlice:
 
     def to_fetch(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, FetchFile]]:
         """The files, by path; columns of large ones are fetched in the context that ``fetching_much`` makes."""
-        for path, size in self.split.log_files if self._logs_fit else ():
-            yield path, partial(read_log_file, self.storage, self.split, path, size, on_disk=False)
+        storage, split = self.read.storage, self.read.split
+        for path, size in split.log_files if self._logs_fit else ():
+            yield path, partial(read_log_file, storage, split, path, size, on_disk=False)
         # A base file of unknown size is left to its reader.
-        path = self.split.base_path or ""
+        path = split.base_path or ""
         # Statistics in a footer that is known may tell that no more is needed.
-        is_filtered = self._is_selective or self.request.row_filter is not None
-        is_known = is_filtered and kept_footer(self.storage, self.split, path) is not None
+        is_filtered = self._is_selective or self.read.request.row_filter is not None
+        is_known = is_filtered and kept_footer(storage, split, path) is not None
         # Of other formats, and of encrypted files, what comes first is not known.
-        has_plain_footer = path.endswith(".parquet") and self.storage.decryption is None
+        has_plain_footer = path.endswith(".parquet") and storage.decryption is None
         can_fetch = self._is_base_whole or has_plain_footer
-        if path and self.split.base_size_bytes and not is_known and can_fetch:
+        if path and split.base_size_bytes and not is_known and can_fetch:
             yield path, partial(self._base, path, fetching_much)
 
     def _base(self, path: str, fetching_much: FetchingMuch) -> pa.Buffer | FileOfRanges:
+        storage, split = self.read.storage, self.read.split
         try:
             if self._is_base_whole:
-                return self.storage.read_buffer(path, self.split.base_size_bytes)
-            file = self.storage.open_ranges(path, self.split.base_size_bytes)
-            hold_footer(self.storage, file)
+                return storage.read_buffer(path, split.base_size_bytes)
+            file = storage.open_ranges(path, split.base_size_bytes)
+            hold_footer(storage, file)
             if not self._is_selective:
                 self._fetch_first_columns(file, path, fetching_much)
         except FileNotFoundError as error:
-            raise data_file_gone(self.storage, self.split, path) from error
+            raise data_file_gone(storage, split, path) from error
         return file
 
     def _fetch_first_columns(self, file: FileOfRanges, path: str, fetching_much: FetchingMuch) -> None:
         opened = pa.PythonFile(file, mode="r")
         try:
-            footer = base_fragment(self.storage, self.split, path, opened).metadata
+            footer = base_fragment(self.read.storage, self.read.split, path, opened).metadata
             if footer.num_row_groups:
                 with fetching_much(self.size_bytes):
                     chunks = ColumnChunks(file, footer)

@@ -14,19 +14,20 @@ import pyarrow.compute as pc
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans, ordering_path, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.request import rule_of
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.splits.split import RealtimeFileSplit
 
 _BATCHES_PER_MATCH = 4
 _FETCHED_ROWS = 1 << 16
 """The rows of a batch of a file in a store: all columns are fetched, and so decoded, together."""
 
 
-def matched_columns(rule: MergeRule, context: ReadContext, *, by_position: bool = False) -> tuple[str, ...]:
-    """The columns of a base file that are needed to match its rows with log records."""
+def matched_columns(split: RealtimeFileSplit, *, by_position: bool = False) -> tuple[str, ...]:
+    """The columns of the base file of a split that are needed to match its rows with log records."""
+    context, rule = split.context, rule_of(split)
     keys = () if by_position else context.key_columns
     times = (COMMIT_TIME_COLUMN,) if context.filters_base_rows_before_merge else ()
     ordering = (ordering_path(name)[0] for name in (rule.ordering_fields if rule.orders_base else ()))
@@ -36,16 +37,17 @@ def matched_columns(rule: MergeRule, context: ReadContext, *, by_position: bool 
 class KeyMatchFinder:
     """Reads the record keys and ordering values of a base file, and matches its rows with the log records."""
 
-    def __init__(self, base: OpenBaseFile, merger: FileSliceMerger, rule: MergeRule, context: ReadContext) -> None:
+    def __init__(self, base: OpenBaseFile, merger: FileSliceMerger) -> None:
+        context, rule = base.split.context, rule_of(base.split)
         self._base = base
         self._context = context
         self._merger = merger
         self._ordering = rule.ordering_fields if rule.orders_base else ()
         self._commit_times = sorted(context.commit_times or ()) if context.filters_base_rows_before_merge else None
-        self._merged_rows = _rows_merged_by_0x(base, context)
+        self._merged_rows = _rows_merged_by_0x(base)
         self._by_position = merger.log_records.base_positions is not None
         self._keys = base.view(context.key_columns)
-        self.columns = matched_columns(rule, context, by_position=self._by_position)
+        self.columns = matched_columns(base.split, by_position=self._by_position)
         """The columns that are matched."""
         self._columns = base.view(self.columns)
         self._log_keys = 0 if self._by_position else len(merger.log_records)
@@ -178,7 +180,7 @@ class KeyMatchFinder:
             yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
 
 
-def _rows_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | None:
+def _rows_merged_by_0x(base: OpenBaseFile) -> Booleans | None:
     """Which rows of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
 
     So does 1.0 in tables of version 6.
@@ -189,6 +191,7 @@ def _rows_merged_by_0x(base: OpenBaseFile, context: ReadContext) -> Booleans | N
     Source: ``MergeOnReadIncrementalRelation.composeRDD``, ``HoodieIncrementalRelationTrait`` of 0.x;
     ``MergeOnReadIncrementalRelationV1`` of 1.0.
     """
+    context = base.split.context
     times = context.commit_times
     if not times or context.filters_base_rows_before_merge:
         return None
@@ -204,9 +207,9 @@ class MatchedBatches:
     Made before the log records are known: ``others`` can be read meanwhile.
     """
 
-    def __init__(self, base: OpenBaseFile, wanted: BaseFileColumns, rule: MergeRule, context: ReadContext) -> None:
+    def __init__(self, base: OpenBaseFile, wanted: BaseFileColumns) -> None:
         self._wanted = wanted
-        matched = () if base.is_fetched else base.view(matched_columns(rule, context)).file_columns
+        matched = () if base.is_fetched else base.view(matched_columns(base.split)).file_columns
         self._others = tuple(name for name in wanted.file_columns if name not in matched)
         self._rows_per_other = _FETCHED_ROWS if base.is_fetched else None
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property, memory_bytes
+from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
-from hudi_bridge.merge.arrays import Column, Positions
+from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
 from hudi_bridge.merge.record_map import build_record_map
 from hudi_bridge.merge.rules import MergeRule
@@ -35,8 +35,9 @@ from hudi_bridge.readers.block_decoder import (
     runs,
 )
 from hudi_bridge.readers.column_ranges import RangesInLogs
+from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.spill import LogRecordsOnDisk
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 
@@ -128,6 +129,8 @@ _PARTS_IN_MEMORY = 2
 """How much smaller parts are than the memory, since some are larger than others."""
 _MOST_BYTES = (1 << 31) - 1
 """The most bytes of one column that Arrow puts together: it counts them in 32 bits."""
+_LEAST_LATE_BYTES = 1 << 20
+"""Of small logs, little of the time is decoding."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -138,33 +141,20 @@ class LogScan:
     memory for logs.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        rule: MergeRule,
-        columns: Iterable[str],
-        log_memory_bytes: int,
-        wanted_keys: "Column | None" = None,
-        first_columns: Iterable[str] | None = None,
-        *,
-        base_rows: int = 0,
-    ) -> None:
-        """A scan for the columns given and those that merging needs; with ``wanted_keys``, for their records only.
+    def __init__(self, read: SliceRead, *, base_rows: int = 0) -> None:
+        """A scan for the columns of a read and those that merging needs, and for the record keys that it names, if any.
 
-        With ``first_columns``, the others of the columns may be decoded later (``late_rows``). ``base_rows`` is the
-        number of rows of the base file; without it, record positions do not count.
+        ``base_rows`` is the number of rows of the base file; without it, record positions do not count.
 
         Raises:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
             DataFileGoneError: a log file no longer exists.
             UnsupportedTableError: a block has an unknown type.
         """
-        self._storage = storage
-        self._split = split
-        self._rule = rule
-        self._on_disk = split.log_size_bytes > log_memory_bytes
-        live = read_live_blocks(storage, split, on_disk=self._on_disk)
+        split, rule, wanted_keys = read.split, read.rule, read.request.record_keys
+        self._read = read
+        self._on_disk = split.log_size_bytes > read.log_memory_bytes
+        live = read_live_blocks(read.storage, split, on_disk=self._on_disk)
         blocks = live.blocks
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
@@ -175,18 +165,18 @@ class LogScan:
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
         self.needs_keys_alone = not told.are_complete and not is_merged
         """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
-        self._decoder = BlockDecoder(split, rule, columns, wanted_keys, told=told)
+        self._decoder = BlockDecoder(split, read.columns, wanted_keys, told=told)
         self._kept: tuple[LogBlock, ...] | None = tuple(filter(self._decoder.is_merged, blocks))
         self._merges_all = len(self._kept) == len(blocks)
         blocks = self._kept
         if wanted_keys is None:
-            most = max(1, min(log_memory_bytes, _MOST_BYTES))
+            most = max(1, min(read.log_memory_bytes, _MOST_BYTES))
             decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
             if decoded_bytes > most:
                 self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // most)
         self._first: BlockDecoder | None = None
-        if first_columns is not None and wanted_keys is None and self.parts == 1 and may_be_late(blocks, rule):
-            self._first = BlockDecoder(split, rule, first_columns, told=told)
+        if _is_late(read) and self.parts == 1 and may_be_late(blocks, rule):
+            self._first = BlockDecoder(split, read.request.filter_columns, told=told)
         self.late_rows: LateLogRows | None = None
         """What decodes the rows of ``records``, which have its numbers; None if they have all columns."""
 
@@ -209,7 +199,7 @@ class LogScan:
         if ranges is not None and self._merges_all:
             for records in decoded:
                 ranges.add(records)
-            ranges.keep(self._storage, self.instants)
+            ranges.keep(self._read.storage, self.instants)
         return self._record_map(decoded, schema)
 
     def records_of_part(self, part: int) -> LogRecordMap:
@@ -238,26 +228,30 @@ class LogScan:
         """The blocks, of which nothing else holds the log files; these are read again if this is called again."""
         kept, self._kept = self._kept, None
         if kept is None:
-            live = read_live_blocks(self._storage, self._split, on_disk=self._on_disk)
+            live = read_live_blocks(self._read.storage, self._read.split, on_disk=self._on_disk)
             kept = tuple(filter(self._decoder.is_merged, live.blocks))
         return deque(kept)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
-        records, defaults = list(decoded), self._split.context.defaults
+        records, defaults = list(decoded), self._read.context.defaults
         try:
-            return build_record_map(records, self._rule, schema, defaults, by_position=self._is_by_position)
+            return build_record_map(records, self._read.rule, schema, defaults, by_position=self._is_by_position)
         except pa.ArrowInvalid as error:
             size = sum(one.rows.nbytes for one in records if one.rows is not None)
             if size <= _MOST_BYTES:
                 raise
-            found = f"{size} bytes of them to merge at once, from {self._split.log_paths[0]} on"
+            found = f"{size} bytes of them to merge at once, from {self._read.split.log_paths[0]} on"
             supported = f"{_MOST_BYTES} bytes in a column: with a lower log_memory_bytes, or fewer record keys"
             raise UnsupportedTableError("size of log records", found, supported) from error
 
 
-def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
-    """The memory for the log records of one file slice, in bytes, if ``at_once`` slices are read at the same time."""
-    return context.log_memory_bytes or memory_bytes() // 4 // at_once
+def _is_late(read: SliceRead) -> bool:
+    """Whether columns of log records are decoded only where a record passes the filter."""
+    context, request = read.context, read.request
+    if request.row_filter is None or request.record_keys is not None:
+        return False
+    first = {*context.key_columns, *read.rule.columns_in(context.schema), *request.filter_columns}
+    return not first.issuperset(read.columns) and read.split.log_size_bytes >= _LEAST_LATE_BYTES
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:

@@ -15,14 +15,13 @@ from hudi_bridge.caching import cached_property
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import key_hashes
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_scan import LogScan
+from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.schedule import begun
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.readers.split_columns import record_keys
-from hudi_bridge.splits.split import RealtimeFileSplit
 
 _LEAST_LOG_BYTES_OF_THREAD = 1 << 20
 """Smaller logs are decoded before a thread has done anything."""
@@ -34,26 +33,19 @@ _POSITION = "the position in the base file"
 class MergeInParts:
     """The rows that the logs of a split add, and the positions of the base rows that they replace or delete.
 
-    ``base`` is the base file of the split, if any. Both can be read again, in any order. With ``use_threads``, keys of
-    the base file are read beside the logs, and looked up by two threads.
+    ``base`` is the base file of the split, if any. Both can be read again, in any order. If the read uses
+    threads, keys of the base file are read beside the logs, and looked up by two threads.
     """
 
     def __init__(
         self,
-        split: RealtimeFileSplit,
-        rule: MergeRule,
+        read: SliceRead,
         log_scan: LogScan,
         base: OpenBaseFile | None,
-        read_columns: tuple[str, ...],
-        *,
-        use_threads: bool = False,
     ) -> None:
-        self._use_threads = use_threads
-        self._split = split
-        self._rule = rule
+        self._read = read
         self._log_scan = log_scan
         self._base = base
-        self._read_columns = read_columns
         self._deleted_positions: Positions | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -64,16 +56,16 @@ class MergeInParts:
                 merger = self._merger(part)
                 if self._base is not None:
                     yield from self._merged_rows(self._base, part, merger, positions, keys)
-            yield from log_rows(merger, self._read_columns)
+            yield from log_rows(merger, self._read.columns)
         self._deleted_positions = _ascending(positions)
 
     def _keys_begun(self) -> AbstractContextManager[Iterator[pa.RecordBatch] | None]:
         """A context in which a thread reads what is matched of the base file, beside the logs; None if it does not."""
         scan, base = self._log_scan, self._base
-        is_worth_it = self._use_threads and self._split.log_size_bytes >= _LEAST_LOG_BYTES_OF_THREAD
+        is_worth_it = self._read.use_threads and self._read.split.log_size_bytes >= _LEAST_LOG_BYTES_OF_THREAD
         if base is None or not is_worth_it or scan.parts > 1 or not scan.needs_keys_alone:
             return nullcontext()
-        return begun(_in_large_batches(base, base.view(matched_columns(self._rule, self._split.context))))
+        return begun(_in_large_batches(base, base.view(matched_columns(self._read.split))))
 
     @property
     def deleted_positions(self) -> Positions:
@@ -90,8 +82,9 @@ class MergeInParts:
         return self._deleted_positions
 
     def _merger(self, part: int) -> FileSliceMerger:
-        threads = _MATCHING_THREADS if self._use_threads else 1
-        return FileSliceMerger(self._log_scan.records_of_part(part), self._rule, self._split.context.defaults, threads)
+        threads = _MATCHING_THREADS if self._read.use_threads else 1
+        records = self._log_scan.records_of_part(part)
+        return FileSliceMerger(records, self._read.rule, self._read.context.defaults, threads)
 
     def _merged_rows(
         self,
@@ -104,13 +97,13 @@ class MergeInParts:
         if not merger.merges_rows:
             self._match_keys(base, part, merger, positions, keys)
             return
-        finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
+        finder = KeyMatchFinder(base, merger)
         if self._log_scan.parts > 1:
             for rows, matches in self._matched_candidates(part, finder, merger, positions):
-                yield merger.merged_rows(rows.select(list(self._read_columns)), matches)
+                yield merger.merged_rows(rows.select(list(self._read.columns)), matches)
             return
-        wanted = base.view(self._read_columns)
-        batches = MatchedBatches(base, wanted, self._rule, self._split.context)
+        wanted = base.view(self._read.columns)
+        batches = MatchedBatches(base, wanted)
         for group in base.row_groups:
             start = int(base.row_group_starts[group])
             for stored, matches in batches.batches(group, batches.others(group), finder):
@@ -126,7 +119,7 @@ class MergeInParts:
         positions: list[Positions],
         keys: Iterator[pa.RecordBatch] | None = None,
     ) -> None:
-        finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
+        finder = KeyMatchFinder(base, merger)
         if self._log_scan.parts > 1:
             deque(self._matched_candidates(part, finder, merger, positions), 0)
             return
@@ -160,10 +153,10 @@ class MergeInParts:
         """
         if self._base is None:
             return None
-        context, records = self._split.context, self._log_scan.on_disk
-        columns = matched_columns(self._rule, context)
-        if self._rule.merges_fields or records.is_partial:
-            columns = tuple(dict.fromkeys((*columns, *self._read_columns)))
+        context, records = self._read.split.context, self._log_scan.on_disk
+        columns = matched_columns(self._read.split)
+        if self._read.rule.merges_fields or records.is_partial:
+            columns = tuple(dict.fromkeys((*columns, *self._read.columns)))
         found = PartsOnDisk(self._log_scan.parts)
         start = 0
         view = self._base.view(columns)

@@ -7,23 +7,24 @@ Reads the base file of a slice without logs.
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
+from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
 from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
-from hudi_bridge.readers.log_scan import LogScan, log_memory_bytes
+from hudi_bridge.readers.log_scan import LogScan
 from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.schedule import begun, iter_ahead
 from hudi_bridge.readers.selective import (
     ReadExtent,
@@ -34,11 +35,6 @@ from hudi_bridge.readers.selective import (
     groups_without_logs,
     kept_rows,
 )
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage.storage import Storage
-
-_LEAST_LATE_BYTES = 1 << 20
-"""Of small logs, little of the time is decoding."""
 
 
 class MergingReader:
@@ -48,62 +44,29 @@ class MergingReader:
     memory for logs are merged a part at a time. ``batches`` can be called again.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        rule: MergeRule,
-        request: RowRequest,
-        *,
-        use_threads: bool = True,
-        at_once: int = 1,
-    ) -> None:
-        """A reader of one split; ``at_once`` splits that are read at the same time share the memory for logs."""
-        self._storage = storage
-        self._split = split
-        self._rule = rule
-        self._request = request
-        self._use_threads = use_threads
-        self._is_selective = request.is_selective(dict(split.partition_values))
-        self._read_columns = rule.columns_to_read(request.needed, split.context.schema)
-        self._log_memory_bytes = log_memory_bytes(split.context, at_once)
+    def __init__(self, read: SliceRead) -> None:
+        """A reader of a split with logs to merge."""
+        self._read = read
+        self._selects = read.is_selective
         self._base_rows = 0
-        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+        self.schema = read.schema
 
     @cached_property
     def _log_scan(self) -> LogScan:
-        return LogScan(
-            self._storage,
-            self._split,
-            self._rule,
-            self._read_columns,
-            self._log_memory_bytes,
-            self._request.record_keys,
-            self._request.filter_columns if self._is_late else None,
-            base_rows=self._base_rows,
-        )
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether columns of log records are decoded only where a record passes the filter."""
-        context, request = self._split.context, self._request
-        first = {*context.key_columns, *self._rule.columns_in(context.schema), *request.filter_columns}
-        if request.row_filter is None or first.issuperset(self._read_columns):
-            return False
-        return self._split.log_size_bytes >= _LEAST_LATE_BYTES
+        return LogScan(self._read, base_rows=self._base_rows)
 
     @cached_property
     def _all_log_records(self) -> LogRecordMap:
-        if self._request.record_keys is not None or not self._request.filter_columns:
+        if self._read.request.record_keys is not None or not self._read.request.filter_columns:
             return self._log_scan.records()
-        return self._log_scan.records(RangesInLogs(self._split, self._request.filter_columns))
+        return self._log_scan.records(RangesInLogs(self._read.split, self._read.request.filter_columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter, in no particular order."""
-        if self._split.base_path is None:
+        if self._read.split.base_path is None:
             yield from self._rows(None)
             return
-        with self._open(self._split.base_path) as base:
+        with _open(self._read, self._read.split.base_path, keep_footer=self._selects) as base:
             yield from self._rows(base)
 
     def extent(self) -> ReadExtent:
@@ -111,31 +74,22 @@ class MergingReader:
 
         The logs are not read: if they hold partial updates, all row groups that may hold a wanted key are read.
         """
-        if self._split.base_path is None:
+        if self._read.split.base_path is None:
             return ReadExtent()
-        with self._open(self._split.base_path) as base:
-            wanted, deciding = base.view(self._read_columns), self._deciding(base)
-            groups = self._groups(base, wanted, deciding, merges_fields=self._rule.merges_fields)
-            matched = base.view(matched_columns(self._rule, self._split.context)).file_columns
+        with _open(self._read, self._read.split.base_path, keep_footer=self._selects) as base:
+            wanted, deciding = base.view(self._read.columns), self._deciding(base)
+            groups = self._groups(base, wanted, deciding, merges_fields=self._read.rule.merges_fields)
+            matched = base.view(matched_columns(self._read.split)).file_columns
             first = () if deciding is None else base.view(deciding.columns).file_columns
             return extent(base, groups, (*first, *matched, *wanted.file_columns), matched)
 
-    def _open(self, path: str) -> OpenBaseFile:
-        return open_base_file(
-            self._storage,
-            self._split,
-            path,
-            use_threads=self._use_threads,
-            keep_footer=self._is_selective or self._request.row_filter is not None,
-        )
-
     def _deciding(self, base: OpenBaseFile) -> WantedRows | None:
-        return WantedRows(base, self._request, self._split.context) if self._is_selective else None
+        return WantedRows(base, self._read.request) if self._selects else None
 
     def _groups(
         self, base: OpenBaseFile, wanted: BaseFileColumns, deciding: WantedRows | None, *, merges_fields: bool
     ) -> RowGroups:
-        return groups_with_logs(base, wanted, self._request, deciding, self._rule, merges_fields=merges_fields)
+        return groups_with_logs(base, wanted, self._read.request, deciding, merges_fields=merges_fields)
 
     def _rows(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
         self._base_rows = 0 if base is None else base.num_rows
@@ -149,21 +103,21 @@ class MergingReader:
         if deciding is not None:
             yield from self._selected_rows(base, deciding)
             return
-        wanted = base.view(self._read_columns, are_held=self._request.is_held)
-        matching = wanted.matching_row_groups(self._request)
+        wanted = base.view(self._read.columns, are_held=self._read.request.is_held)
+        matching = wanted.matching_row_groups(self._read.request)
         wanted.expect(matching)
-        batches = MatchedBatches(base, wanted, self._rule, self._split.context)
+        batches = MatchedBatches(base, wanted)
         first = batches.others(0)
         # The base file is decoded in parallel with the logs at first, then with the merge. What a store is asked for
         # is kept until a batch is left.
         most = 1 if base.is_fetched else None
-        is_begun = self._use_threads and 0 in matching
-        with begun(first, most, are_held=self._request.is_held) if is_begun else nullcontext(first) as first_group:
+        is_begun = self._read.use_threads and 0 in matching
+        with begun(first, most, are_held=self._read.request.is_held) if is_begun else nullcontext(first) as first_group:
             merger = self._merger()
             groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
             read = partial(self._matched_batches, base, batches, groups, first_group, merger)
-            for stored, matches in iter_ahead(read) if self._use_threads else read():
-                yield from wanted.passing(stored, self._request, without=merger.superseded(matches))
+            for stored, matches in iter_ahead(read) if self._read.use_threads else read():
+                yield from wanted.passing(stored, self._read.request, without=merger.superseded(matches))
                 for rows in merged_rows(wanted, stored, matches, merger):
                     yield from self._passing(rows)
         yield from self._log_rows(merger)
@@ -171,17 +125,17 @@ class MergingReader:
     def _log_rows(self, merger: FileSliceMerger) -> Iterator[pa.RecordBatch]:
         late = self._log_scan.late_rows
         if late is None:
-            for rows in log_rows(merger, self._read_columns):
+            for rows in log_rows(merger, self._read.columns):
                 yield from self._passing(rows)
             return
-        chosen = self._request.of_chosen_rows()
+        chosen = self._read.request.of_chosen_rows()
         for rows in merger.remaining_log_rows().to_batches(ROWS_PER_BATCH):
-            passes = self._request.passes(rows.select(list(self._request.filter_columns)))
+            passes = self._read.request.passes(rows.select(list(self._read.request.filter_columns)))
             for found in late.rows(rows.column(late.number_column).to_numpy()[passes]):
                 yield chosen.apply(found)
 
     def _merger(self) -> FileSliceMerger:
-        return FileSliceMerger(self._all_log_records, self._rule, self._split.context.defaults)
+        return FileSliceMerger(self._all_log_records, self._read.rule, self._read.split.context.defaults)
 
     def _matched_batches(
         self,
@@ -192,7 +146,7 @@ class MergingReader:
         merger: FileSliceMerger,
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
         """The stored rows of the row groups that may pass the filter, with their key matches."""
-        finder = KeyMatchFinder(base, merger, self._rule, self._split.context)
+        finder = KeyMatchFinder(base, merger)
         for group in base.row_groups:
             if group in groups.rows:
                 yield from batches.batches(group, batches.others(group) if group else first_group, finder)
@@ -202,13 +156,13 @@ class MergingReader:
 
     def _selected_rows(self, base: OpenBaseFile, deciding: WantedRows) -> Iterator[pa.RecordBatch]:
         """The rows of a selective request: columns that do not decide are read where a row is left."""
-        context = self._split.context
+        context = self._read.split.context
         merger = self._merger()
-        finder = KeyMatchFinder(base, merger, self._rule, context)
+        finder = KeyMatchFinder(base, merger)
         # Key columns that are read anyway also show whether positions in the logs are right.
-        keys = context.key_columns if set(context.key_columns).issubset(self._read_columns) else ()
+        keys = context.key_columns if set(context.key_columns).issubset(self._read.columns) else ()
         first = base.view(dict.fromkeys((*deciding.columns, *keys, *finder.columns)))
-        wanted = base.view(self._read_columns)
+        wanted = base.view(self._read.columns)
         groups = self._groups(base, wanted, deciding, merges_fields=merger.merges_rows)
         for group in base.row_groups:
             if group in groups.rows:
@@ -244,7 +198,7 @@ class MergingReader:
         for stored, positions in kept_rows(first, wanted, group, keep):
             matches = joined(found).among(positions)
             # Those that are not superseded have passed the filter.
-            chosen = self._request.of_chosen_rows()
+            chosen = self._read.request.of_chosen_rows()
             yield from wanted.passing(stored, chosen, without=merger.superseded(matches))
             for rows in merged_rows(wanted, stored, matches, merger):
                 yield from self._passing(rows)
@@ -254,23 +208,23 @@ class MergingReader:
 
         Reads the keys of the base file once for each part of the record keys, and the requested columns once.
         """
-        merge = MergeInParts(self._split, self._rule, self._log_scan, base, self._read_columns)
+        merge = MergeInParts(replace(self._read, use_threads=False), self._log_scan, base)
         for rows in merge.rows():
             yield from self._passing(rows)
         if base is not None:
             yield from self._rows_without(base, merge.deleted_positions)
 
     def _rows_without(self, base: OpenBaseFile, deleted: Positions) -> Iterator[pa.RecordBatch]:
-        wanted = base.view(self._request.needed)
-        for group in wanted.matching_row_groups(self._request):
+        wanted = base.view(self._read.request.needed)
+        for group in wanted.matching_row_groups(self._read.request):
             start = int(base.row_group_starts[group])
             for stored in wanted.stored_batches(group):
                 low, high = np.searchsorted(deleted, [start, start + stored.num_rows])
-                yield from wanted.passing(stored, self._request, without=deleted[low:high] - start)
+                yield from wanted.passing(stored, self._read.request, without=deleted[low:high] - start)
                 start += stored.num_rows
 
     def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = self._request.apply(batch)
+        rows = self._read.request.apply(batch)
         if rows.num_rows:
             yield rows
 
@@ -278,55 +232,35 @@ class MergingReader:
 class BaseFileReader:
     """Reads the base file of one split without logs; the filter may skip row groups."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        split: RealtimeFileSplit,
-        base_path: str,
-        request: RowRequest,
-        *,
-        use_threads: bool = True,
-    ) -> None:
-        self._storage = storage
-        self._split = split
+    def __init__(self, read: SliceRead, base_path: str) -> None:
+        self._read = read
         self._base_path = base_path
-        self._request = request
-        self._use_threads = use_threads
-        self._is_selective = request.is_selective(dict(split.partition_values))
-        self.schema = pa.schema([split.context.schema.field(name) for name in request.columns])
+        self._selects = read.is_selective
+        self.schema = read.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that pass the filter, in the order of the base file."""
-        with self._open() as base:
-            wanted = base.view(self._request.needed, are_held=self._request.is_held)
+        with _open(self._read, self._base_path, keep_footer=self._selects) as base:
+            wanted = base.view(self._read.request.needed, are_held=self._read.request.is_held)
             deciding = self._deciding(base)
-            groups = groups_without_logs(wanted, self._request, deciding)
+            groups = groups_without_logs(wanted, self._read.request, deciding)
             if deciding is not None:
                 yield from self._selected(base, wanted, groups, deciding)
                 return
             read = partial(self._stored_batches, wanted, groups)
-            for stored in iter_ahead(read) if self._use_threads else read():
-                yield from wanted.passing(stored, self._request)
+            for stored in iter_ahead(read) if self._read.use_threads else read():
+                yield from wanted.passing(stored, self._read.request)
 
     def extent(self) -> ReadExtent:
         """What the read needs of the base file, of which only the footer is read."""
-        with self._open() as base:
-            wanted, deciding = base.view(self._request.needed), self._deciding(base)
-            groups = groups_without_logs(wanted, self._request, deciding)
+        with _open(self._read, self._base_path, keep_footer=self._selects) as base:
+            wanted, deciding = base.view(self._read.request.needed), self._deciding(base)
+            groups = groups_without_logs(wanted, self._read.request, deciding)
             first = () if deciding is None else base.view(deciding.columns).file_columns
             return extent(base, groups, (*first, *wanted.file_columns))
 
-    def _open(self) -> OpenBaseFile:
-        return open_base_file(
-            self._storage,
-            self._split,
-            self._base_path,
-            use_threads=self._use_threads,
-            keep_footer=self._is_selective or self._request.row_filter is not None,
-        )
-
     def _deciding(self, base: OpenBaseFile) -> WantedRows | None:
-        return WantedRows(base, self._request, self._split.context) if self._is_selective else None
+        return WantedRows(base, self._read.request) if self._selects else None
 
     def _stored_batches(self, wanted: BaseFileColumns, groups: RowGroups) -> Iterator[pa.RecordBatch]:
         wanted.expect(sorted(groups.rows))
@@ -337,7 +271,27 @@ class BaseFileReader:
         self, base: OpenBaseFile, wanted: BaseFileColumns, groups: RowGroups, deciding: WantedRows
     ) -> Iterator[pa.RecordBatch]:
         first = base.view(deciding.columns)
-        chosen = self._request.of_chosen_rows()
+        chosen = self._read.request.of_chosen_rows()
         for group in sorted(groups.rows):
             for stored, _ in kept_rows(first, wanted, group, deciding.among):
                 yield from wanted.passing(stored, chosen)
+
+
+def slice_reader(read: SliceRead) -> MergingReader | BaseFileReader:
+    """The reader of a file slice, for the rows that the request and the split ask for.
+
+    Raises:
+        QueryError: the split has no file to read.
+    """
+    read = read.with_conditions()
+    if read.has_logs:
+        return MergingReader(read)
+    if read.split.base_path is None:
+        raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
+    return BaseFileReader(read, read.split.base_path)
+
+
+def _open(read: SliceRead, path: str, *, keep_footer: bool) -> OpenBaseFile:
+    """Opens the base file; its footer is also kept for the next time if the read is filtered."""
+    keep_footer = keep_footer or read.request.row_filter is not None
+    return open_base_file(read.storage, read.split, path, use_threads=read.use_threads, keep_footer=keep_footer)

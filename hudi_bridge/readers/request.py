@@ -1,21 +1,25 @@
-"""The columns and the filter of a read.
+"""What a read is: the columns and the filter, the split they are read of, and how much of the machine it takes.
 
 An expression does not list its columns: they are found by binding it to the schema without each column in its text.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.caching import memory_bytes
 from hudi_bridge.errors import QueryError
 from hudi_bridge.imports import acero, ds
 from hudi_bridge.merge.arrays import Booleans, Column
+from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.filters import allowed_values, keys_of_filter
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.storage import Storage
 
 _IF_ELSE = "if_else("
 """Below it, Arrow does not see what a filter says of a column that may be null; DuckDB writes IN with it."""
@@ -112,6 +116,106 @@ class RowRequest:
             # References by position count in the filter's columns, in this order.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
+
+
+_Split_co = TypeVar("_Split_co", covariant=True)
+_OtherSplit = TypeVar("_OtherSplit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRead(Generic[_Split_co]):
+    """One read of a split: the storage, the split, the columns and the filter, and how much of the machine it takes.
+
+    With ``use_threads``, it uses several cores. ``at_once`` reads that run at the same time share the memory for logs.
+    """
+
+    storage: Storage
+    split: _Split_co
+    request: RowRequest
+    use_threads: bool = True
+    at_once: int = 1
+
+    def of(self, split: _OtherSplit) -> "SplitRead[_OtherSplit]":
+        """The same read of another split."""
+        return SplitRead(
+            storage=self.storage,
+            split=split,
+            request=self.request,
+            use_threads=self.use_threads,
+            at_once=self.at_once,
+        )
+
+    def of_slice(self, split: RealtimeFileSplit, request: RowRequest | None = None) -> "SliceRead":
+        """The same read of a file slice, or one of other columns and rows."""
+        return SliceRead(
+            storage=self.storage,
+            split=split,
+            request=self.request if request is None else request,
+            use_threads=self.use_threads,
+            at_once=self.at_once,
+        )
+
+
+class SliceRead(SplitRead[RealtimeFileSplit]):
+    """One read of a file slice."""
+
+    __slots__ = ()
+
+    @property
+    def context(self) -> ReadContext:
+        """What the slices of the plan share."""
+        return self.split.context
+
+    @property
+    def rule(self) -> MergeRule:
+        """The rule by which log records are merged; only of a split with logs to merge."""
+        return rule_of(self.split)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that are returned."""
+        return pa.schema([self.context.schema.field(name) for name in self.request.columns])
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether there are log files to merge."""
+        return self.context.merge_rule is not None and bool(self.split.log_paths)
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether few rows are likely to be returned."""
+        return self.request.is_selective(dict(self.split.partition_values))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read of base rows and log records that are merged, beside those that merging needs."""
+        return self.rule.columns_to_read(self.request.needed, self.context.schema)
+
+    @property
+    def log_memory_bytes(self) -> int:
+        """The memory for the log records of the slice."""
+        return log_memory_bytes(self.context, self.at_once)
+
+    def with_conditions(self) -> "SliceRead":
+        """The same read, with the record keys that its filter names, and limited to the commit times of the split."""
+        context, request = self.context, self.request.with_keys_of_filter(self.context)
+        if context.commit_times is not None:
+            condition = pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times))
+            request = request.narrowed(condition, context.schema)
+        return replace(self, request=request)
+
+
+def rule_of(split: RealtimeFileSplit) -> MergeRule:
+    """The merge rule of a split with logs to merge."""
+    rule = split.context.merge_rule
+    if rule is None:
+        raise ValueError("a split without logs to merge has no rule for them")
+    return rule
+
+
+def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
+    """The memory for the log records of one file slice, in bytes, if ``at_once`` slices are read at the same time."""
+    return context.log_memory_bytes or memory_bytes() // 4 // at_once
 
 
 def _with_listed_values(row_filter: pc.Expression, columns: "Iterable[pa.Field[Any]]") -> pc.Expression:

@@ -15,11 +15,9 @@ import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.request import RowRequest, rule_of
 from hudi_bridge.readers.split_columns import record_keys
-from hudi_bridge.splits.split import ReadContext
 
 _MOST_HELD = 0.25
 """The part of the rows of a row group up to which the columns that decide are kept, not read twice."""
@@ -32,7 +30,8 @@ Keep = Callable[[pa.RecordBatch], Booleans]
 class WantedRows:
     """Decides by record key and filter which rows of a base file a request wants."""
 
-    def __init__(self, base: OpenBaseFile, request: RowRequest, context: ReadContext) -> None:
+    def __init__(self, base: OpenBaseFile, request: RowRequest) -> None:
+        context = base.split.context
         self._base = base
         self._request = request
         self._context = context
@@ -165,7 +164,6 @@ def groups_with_logs(
     wanted: BaseFileColumns,
     request: RowRequest,
     deciding: WantedRows | None,
-    rule: MergeRule,
     *,
     merges_fields: bool,
 ) -> RowGroups:
@@ -180,7 +178,7 @@ def groups_with_logs(
     if merges_fields:
         return RowGroups(rows=concerned)
     rows, last = concerned.intersection(matching), max(matching, default=-1)
-    keys = frozenset(group for group in concerned - rows if rule.base_may_win or group < last)
+    keys = frozenset(group for group in concerned - rows if rule_of(base.split).base_may_win or group < last)
     return RowGroups(rows=rows, keys=keys)
 
 

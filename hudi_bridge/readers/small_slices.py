@@ -6,7 +6,7 @@ equal keys of different file groups have nothing to do with one another.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat, zip_longest
 
@@ -21,18 +21,17 @@ from hudi_bridge.merge.arrays import Column, Positions, all_positions, as_boolea
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
 from hudi_bridge.merge.record_map import build_record_map
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, require_meta_columns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions, bytes_of_row, bytes_when_decoded, runs
 from hudi_bridge.readers.key_matches import matched_columns
-from hudi_bridge.readers.log_scan import log_memory_bytes, read_live_blocks
+from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.realtime_compacted import slice_reader
+from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes, rule_of
 from hudi_bridge.readers.selective import WantedRows
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.storage.storage import Storage
 
 MOST_TOGETHER = 32
 _MOST_FILE_BYTES = 1 << 20
@@ -112,28 +111,17 @@ class _OpenSlice:
         return self.base.arrow_schema.equals(other.base.arrow_schema)
 
 
-class SlicesTogether:
-    """Reads small slices; ``alone`` reads one of them in the ordinary way, for ``at_once`` and others as there.
+class SmallSlicesReader:
+    """Reads small slices together, or one of them in the ordinary way where that fails.
 
     Holds a few megabytes of rows in memory. ``batches`` can be called again.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        slices: SmallSlices,
-        request: RowRequest,
-        alone: Callable[[RealtimeFileSplit], Iterator[pa.RecordBatch]],
-        *,
-        at_once: int = 1,
-    ) -> None:
-        context = slices.context
-        self._storage = storage
-        self._splits = slices.slices
+    def __init__(self, read: SplitRead[SmallSlices]) -> None:
+        context, request = read.split.context, read.request
+        self._read = read
         self._context = context
-        self._request = request
-        self._alone = alone
-        self._log_memory_bytes = log_memory_bytes(context, at_once)
+        self._log_memory_bytes = log_memory_bytes(context, read.at_once)
         keys = () if request.record_keys is None else context.key_columns
         self._columns = tuple(dict.fromkeys((*request.needed, *keys)))
         self._row_bytes = bytes_of_row(pa.schema([context.schema.field(name) for name in self._columns]))
@@ -142,7 +130,7 @@ class SlicesTogether:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows, in no particular order."""
         waiting: list[_OpenSlice] = []
-        for split in self._splits:
+        for split in self._read.split.slices:
             opened = self._opened(split)
             if opened is None or not _fits(opened, waiting):
                 yield from self._rows_or_alone(waiting)
@@ -156,11 +144,11 @@ class SlicesTogether:
     def _opened(self, split: RealtimeFileSplit) -> _OpenSlice | None:
         """The slice with its files read; None if it has to be read alone."""
         try:
-            base = None if split.base_path is None else SmallParquetFile(self._storage, split, split.base_path)
+            base = None if split.base_path is None else SmallParquetFile(self._read.storage, split, split.base_path)
             if base is not None:
                 require_meta_columns(base, split, ())
             has_logs = self._context.merge_rule is not None and split.log_paths
-            blocks = read_live_blocks(self._storage, split).blocks if has_logs else ()
+            blocks = read_live_blocks(self._read.storage, split).blocks if has_logs else ()
         except _ERRORS:
             return None
         told = ToldPositions(split, blocks, 0 if base is None else base.num_rows)
@@ -181,16 +169,19 @@ class SlicesTogether:
             return
         yield from found
 
+    def _alone(self, split: RealtimeFileSplit) -> Iterator[pa.RecordBatch]:
+        return slice_reader(self._read.of_slice(split)).batches()
+
     def _rows(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
         rule = self._context.merge_rule
         if rule is None or not any(piece.blocks for piece in slices):
             yield from self._base_rows(slices, self._columns, None)
             return
         columns = rule.columns_to_read(self._columns, self._context.schema)
-        merging = _Merging(slices, rule, columns, self._request.record_keys)
+        merging = _Merging(slices, columns, self._read.request.record_keys)
         yield from self._base_rows(slices, columns, merging)
         for rows in log_rows(merging.merger, columns):
-            yield self._request.apply(rows)
+            yield self._read.request.apply(rows)
 
     def _base_rows(
         self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
@@ -198,8 +189,8 @@ class SlicesTogether:
         base = slices[0].base
         if base is None or not any(piece.base_rows for piece in slices):
             return
-        wanted, deciding = base.view(columns), WantedRows(base, self._request, self._context)
-        chosen = self._request.of_chosen_rows()
+        wanted, deciding = base.view(columns), WantedRows(base, self._read.request)
+        chosen = self._read.request.of_chosen_rows()
         if merging is None:
             for stored in _stored(slices, wanted.file_columns):
                 yield from wanted.passing(stored, chosen, without=np.flatnonzero(~deciding.among(stored)))
@@ -220,28 +211,27 @@ class SlicesTogether:
             unwanted = [np.flatnonzero(~deciding.among(part)), merging.merger.superseded(of_part)]
             yield from wanted.passing(part, chosen, without=np.concatenate(unwanted))
             for merged in merged_rows(wanted, part, of_part, merging.merger):
-                yield self._request.apply(merged)
+                yield self._read.request.apply(merged)
 
 
 class _Merging:
     """The merge of some slices whose base rows are concatenated, of all records or those of ``wanted_keys``."""
 
-    def __init__(
-        self, slices: Sequence[_OpenSlice], rule: MergeRule, columns: tuple[str, ...], wanted_keys: "Column | None"
-    ) -> None:
+    def __init__(self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], wanted_keys: "Column | None") -> None:
+        split = slices[0].split
         self._slices = slices
-        self._rule = rule
+        self._rule = rule_of(split)
         self._wanted_keys = wanted_keys
-        self._context = slices[0].split.context
-        self._decoder = BlockDecoder(slices[0].split, rule, columns)
+        self._context = split.context
+        self._decoder = BlockDecoder(split, columns)
         self._row_starts = list(accumulate((piece.base_rows for piece in slices), initial=0))
         self.is_by_position = any(piece.is_by_position for piece in slices)
         records = self._log_records()
-        self.merger = FileSliceMerger(records, rule, self._context.defaults)
+        self.merger = FileSliceMerger(records, self._rule, self._context.defaults)
         if self.is_by_position and records.base_positions is None:
             # Where a base file has several rows of one key, it matters how they are matched.
             raise ValueError("positions that do not fit")
-        self.matched_columns = matched_columns(rule, self._context, by_position=self.is_by_position)
+        self.matched_columns = matched_columns(split, by_position=self.is_by_position)
 
     def matches(self, rows: pa.RecordBatch) -> KeyMatches:
         """The matches of all base rows, with ``matched_columns``."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiTable
 from hudi_bridge.readers.log_scan import LogScan
 from tests.support.compare import differences
+from tests.support.slice_reads import slice_read
 from tests.support.strength import examples
 from tests.support.table_writer import Row, TableWriter, at, record_positions
 
@@ -153,8 +154,5 @@ def block(writer: TableWriter, instant: str, write: Write, told_of: str | None, 
 
 def merges_by_position(table: HudiTable, base_rows: int) -> bool:
     (split,) = table.splits()
-    rule = split.context.merge_rule
-    assert rule is not None
-    names = split.context.schema.names
-    records = LogScan(table._state.storage, split, rule, names, 1 << 30, base_rows=base_rows).records()
+    records = LogScan(slice_read(table._state.storage, split), base_rows=base_rows).records()
     return records.base_positions is not None

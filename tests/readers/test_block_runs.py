@@ -17,10 +17,11 @@ from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.merge.log_records import LogRecords
-from hudi_bridge.readers import block_decoder, realtime_compacted
+from hudi_bridge.readers import block_decoder, log_scan
 from hudi_bridge.readers.block_decoder import BlockDecoder, runs
 from hudi_bridge.readers.log_scan import LogScan
 from tests.support.compare import differences
+from tests.support.slice_reads import slice_read
 from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 FIELDS = (("id", "string"), ("ts", "long"), ("value", "string"), ("note", "string"))
@@ -105,7 +106,7 @@ def test_rows_are_those_of_blocks_that_are_decoded_alone(
 ) -> None:
     written(tmp_path, with_positions=with_positions)
     options: dict[str, Any] = {} if log_memory is None else {"log_memory_bytes": log_memory}
-    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
     together = answers(HudiTable.open(tmp_path, **options))
     monkeypatch.setattr(block_decoder, "_SMALL_BYTES", -1)
     for alone, found in zip(answers(HudiTable.open(tmp_path, **options)), together, strict=True):
@@ -119,8 +120,6 @@ def test_blocks_are_decoded_together_and_keep_their_positions(
 ) -> None:
     table = written(tmp_path, with_positions=with_positions).open()
     (split,) = table.splits()
-    rule = split.context.merge_rule
-    assert rule is not None
     decoded: list[int] = []
     of_run = BlockDecoder.of_run
 
@@ -129,7 +128,7 @@ def test_blocks_are_decoded_together_and_keep_their_positions(
         return of_run(self, blocks, *joined)
 
     monkeypatch.setattr(BlockDecoder, "of_run", noting)
-    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30, base_rows=20).records()
+    records = LogScan(slice_read(table._state.storage, split), base_rows=20).records()
     assert max(decoded) > 5
     assert (records.base_positions is not None) == with_positions
 
@@ -148,7 +147,7 @@ def damaged(table: TableWriter, number: int, text: str) -> Path:
 def test_damage_is_said_of_the_block_that_it_is_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, row_filter: pc.Expression | None
 ) -> None:
-    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
     path = damaged(written(tmp_path, with_positions=False), 17, text)
     with pytest.raises(CorruptLogFileError, match=path.name.replace(".", r"\.")):
         HudiTable.open(tmp_path).snapshot().to_table(filter=row_filter)

@@ -12,10 +12,10 @@ from hudi_bridge.engines.log_blocks import iter_log_blocks
 from hudi_bridge.indexes.footer_index import read_log_keys
 from hudi_bridge.readers.fetch_ahead import FilesOfSlice
 from hudi_bridge.readers.log_scan import read_live_blocks
-from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.tools.trace.log_search import scan_logs
+from tests.support.slice_reads import slice_read
 from tests.support.table_writer import TableWriter, at
 
 
@@ -31,8 +31,7 @@ class Sizes(tuple[int, ...]):
 
 
 def fetch_ahead(storage: Storage, split: RealtimeFileSplit) -> None:
-    request = RowRequest.of(split.context.schema, None)
-    for _, fetch in FilesOfSlice(storage, split, request, at_once=1).to_fetch(nullcontext):
+    for _, fetch in FilesOfSlice(slice_read(storage, split)).to_fetch(nullcontext):
         fetch()
 
 

@@ -13,12 +13,13 @@ from hudi_bridge import HudiTable, tools
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.log_records import LogRecords, part_of_keys
-from hudi_bridge.readers import block_decoder, log_scan, realtime_compacted
+from hudi_bridge.readers import block_decoder, log_scan
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.log_scan import LateLogRows, LogScan
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case
+from tests.support.slice_reads import slice_read
 from tests.support.table_writer import TableWriter, at, record_positions
 
 TABLES = (
@@ -41,9 +42,7 @@ def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
     path = str(golden_case(name) / "table")
     whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=300)
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    assert LogScan(parts._state.storage, split, rule, split.context.schema.names, 300).parts > 1
+    assert LogScan(slice_read(parts._state.storage, split, 300)).parts > 1
     assert not differences(whole.snapshot().to_table(), parts.snapshot().to_table())
 
 
@@ -62,13 +61,13 @@ def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, mon
     filters: list[Any] = [pc.field(column).is_valid() for column in rows.schema.names]
     filters += [pc.field(column) == rows.column(column)[0] for column in (rows.schema.names[0], "id")]
     expected = [dataset.to_table(filter=row_filter) for row_filter in filters]
-    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
     for row_filter, found in zip(filters, expected, strict=True):
         assert not differences(found, dataset.to_table(filter=row_filter))
 
 
 def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
     dataset = HudiTable.open(str(golden_case("d_log_only_120") / "table")).snapshot()
     times = dataset.to_table(columns=["_hoodie_commit_time"]).column(0)
     row_filter = pc.field("_hoodie_commit_time") == times[0]
@@ -81,12 +80,9 @@ def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch
 def test_positions_are_used_where_all_blocks_tell_them() -> None:
     table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    names = split.context.schema.names
     with open_base_file(table._state.storage, split, str(split.base_path), use_threads=False) as base:
         rows = base.num_rows
-    records = LogScan(table._state.storage, split, rule, names, 1 << 30, base_rows=rows).records()
+    records = LogScan(slice_read(table._state.storage, split), base_rows=rows).records()
     assert records.base_positions is not None
     assert len(records.base_positions) == len(records)
 
@@ -114,9 +110,7 @@ def test_log_records_are_held_at_about_the_size_of_their_columns(tmp_path: Path)
         writer.commit(at(2 + number))
     table = writer.open()
     (split,) = table.splits()
-    rule = split.context.merge_rule
-    assert rule is not None
-    records = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30).records()
+    records = LogScan(slice_read(table._state.storage, split)).records()
     assert len(records) == count
     beside = sum(column.nbytes for column in (records.keys, *records.ordering))
     beside += records.always_deletes.nbytes + records.marked.nbytes
@@ -126,9 +120,7 @@ def test_log_records_are_held_at_about_the_size_of_their_columns(tmp_path: Path)
 def test_log_records_may_be_asked_for_again() -> None:
     table = HudiTable.open(str(golden_case("b_event_time_120") / "table"))
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 300)
+    scan = LogScan(slice_read(table._state.storage, split, 300))
     whole = scan.records()
     again = scan.records()
     parts = [scan.records_of_part(part) for part in range(scan.parts)]
@@ -144,9 +136,7 @@ def test_parts_are_no_larger_than_arrays_can_be_however_much_memory_there_is(mon
     expected = whole.snapshot().to_table()
     monkeypatch.setattr(log_scan, "_MOST_BYTES", 300)
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    assert LogScan(parts._state.storage, split, rule, split.context.schema.names, 1 << 40).parts > 1
+    assert LogScan(slice_read(parts._state.storage, split, 1 << 40)).parts > 1
     assert not differences(expected, parts.snapshot().to_table())
 
 
@@ -159,9 +149,7 @@ def test_records_of_a_part_that_are_larger_than_arrays_can_be_are_refused(
     error = pa.ArrowInvalid("offset overflow while concatenating arrays")
     monkeypatch.setattr(log_scan, "build_record_map", mock.Mock(side_effect=error))
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30)
+    scan = LogScan(slice_read(table._state.storage, split))
     if is_large:
         monkeypatch.setattr(log_scan, "_MOST_BYTES", 1)
         with pytest.raises(UnsupportedTableError, match=r"size of log records: .*\.log\..*lower log_memory_bytes"):
@@ -176,9 +164,7 @@ def test_a_reader_that_failed_does_not_go_on_without_its_first_blocks(
 ) -> None:
     table = HudiTable.open(str(golden_case("c_data_and_delete_block_111") / "table"))
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
-    rule = split.context.merge_rule
-    assert rule is not None
-    scan = LogScan(table._state.storage, split, rule, split.context.schema.names, 1 << 30)
+    scan = LogScan(slice_read(table._state.storage, split))
     whole = len(scan.records())
     decode = BlockDecoder.decode
     failing = iter([True])
@@ -209,7 +195,7 @@ def duplicates(folder: Path) -> TableWriter:
 def rows_by_every_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Keys and values, which are the same whatever way they are read."""
     columns = ["id", "value"]
-    monkeypatch.setattr(realtime_compacted, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
     whole, parts = HudiTable.open(folder), HudiTable.open(folder, log_memory_bytes=300)
     rows = whole.snapshot().to_table(columns=columns)
     expected = rows.filter(pc.field("id") == "k1")

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge import HudiTable, split_reader
+from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers import small_slices
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.blobs import BatchReader
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.realtime_compacted import slice_reader
+from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.small_slices import MOST_TOGETHER, SmallSlices, small_groups
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.split_reader import reader_for, with_small_ones_together
@@ -57,7 +57,8 @@ def rows_of(
 ) -> pa.Table:
     schema = parts[0].context.schema
     request = replace(RowRequest.of(schema, columns), record_keys=keys)
-    found = [batch for part in parts for batch in reader_for(storage, part, request, use_threads=False).batches()]
+    reads = [SplitRead(storage=storage, split=part, request=request, use_threads=False) for part in parts]
+    found = [batch for read in reads for batch in reader_for(read).batches()]
     return pa.Table.from_batches(found, pa.schema([schema.field(name) for name in request.columns]))
 
 
@@ -65,13 +66,12 @@ def rows_of(
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[RealtimeFileSplit]:
     """The slices that are read alone."""
     found: list[RealtimeFileSplit] = []
-    make = split_reader._slice_reader
 
-    def noting(storage: Storage, split: RealtimeFileSplit, request: RowRequest, **options: Any) -> BatchReader:
-        found.append(split)
-        return make(storage, split, request, **options)
+    def noting(read: SliceRead) -> BatchReader:
+        found.append(read.split)
+        return slice_reader(read)
 
-    monkeypatch.setattr(split_reader, "_slice_reader", noting)
+    monkeypatch.setattr(small_slices, "slice_reader", noting)
     return found
 
 

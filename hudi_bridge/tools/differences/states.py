@@ -35,6 +35,7 @@ from hudi_bridge.changes.slice_differences import (
     all_rows,
     held_bytes,
     keys_that_may_differ,
+    request_of_keys,
     slice_rows,
 )
 from hudi_bridge.changes.split import GroupChange
@@ -43,7 +44,8 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.log_records import key_hashes
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.blobs import BatchReader
+from hudi_bridge.readers.request import RowRequest, SplitRead
 from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -376,14 +378,18 @@ class StateDifferences:
             # The readers look up the keys of a filter.
             keys = wanted if keys is None else wanted.filter(pc.is_in(wanted, value_set=keys))
             wanted = None
-        for rows in slice_rows(self._read_slice, piece, label, keys, part):
+        if piece is None or (keys is not None and not len(keys)):
+            return
+        request = request_of_keys(piece.context.schema, self._read, keys)
+        for rows in slice_rows(self._reader(piece, request), piece.context, label, part):
             chosen = None if wanted is None else np.flatnonzero(as_booleans(pc.is_in(rows.keys, value_set=wanted)))
             yield rows if chosen is None else rows.take(chosen)
 
-    def _read_slice(self, piece: RealtimeFileSplit, row_filter: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        request = RowRequest.of(piece.context.schema, self._read, row_filter)
-        alone = self._at_once == 1
-        return reader_for(self._storage, piece, request, use_threads=alone, at_once=self._at_once).batches()
+    def _reader(self, piece: RealtimeFileSplit, request: RowRequest) -> BatchReader:
+        alone, at_once = self._at_once == 1, self._at_once
+        return reader_for(
+            SplitRead(storage=self._storage, split=piece, request=request, use_threads=alone, at_once=at_once)
+        )
 
     def _of_unmatched(self, before: SliceRows, after: SliceRows) -> Iterator[pa.RecordBatch]:
         """Rows of all file groups: those of one partition are paired first, then those that have moved."""

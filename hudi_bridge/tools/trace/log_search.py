@@ -16,7 +16,8 @@ from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
-from hudi_bridge.readers.log_scan import log_memory_bytes, read_log_file
+from hudi_bridge.readers.log_scan import read_log_file
+from hudi_bridge.readers.request import log_memory_bytes
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
@@ -131,8 +132,8 @@ class _KeySearch:
             for number, block in enumerate(scan.blocks, start=1)
         }
         self._bytes_of_key = re.compile(re.escape(record_key.encode("utf-8", "surrogatepass")))
-        self._of_keys = BlockDecoder(split, rule, (), told=told)
-        self._of_all = BlockDecoder(split, rule, split.context.schema.names, told=told)
+        self._of_keys = BlockDecoder(split, (), told=told)
+        self._of_all = BlockDecoder(split, split.context.schema.names, told=told)
 
     def have_positions(self, blocks: Iterable[LogBlock]) -> bool:
         """Whether all records of blocks have positions that the base file has."""

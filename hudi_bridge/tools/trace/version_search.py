@@ -15,9 +15,8 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.scan import live_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.log_records import LogRecords
-from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.readers.request import RowRequest, SplitRead
 from hudi_bridge.readers.schedule import iter_parallel
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.split_reader import reader_for
@@ -94,15 +93,16 @@ def _of_group(
     needed = tuple(dict.fromkeys((*request.needed, *context.key_columns)))
     if split.base_path is not None:
         base = replace(split, log_paths=(), log_sizes=(), log_size_bytes=0)
-        for batch in reader_for(storage, base, replace(request, columns=needed), use_threads=False).batches():
+        of_base = replace(request, columns=needed)
+        read = SplitRead(storage=storage, split=base, request=of_base, use_threads=False)
+        for batch in reader_for(read).batches():
             yield from _found(batch, record_keys(batch, context), request, split, is_filtered=True)
-    rule = context.merge_rule
-    if rule is not None:
-        yield from _of_logs(storage, rule, request, split, other_paths)
+    if context.merge_rule is not None:
+        yield from _of_logs(storage, request, split, other_paths)
 
 
 def _of_logs(
-    storage: Storage, rule: MergeRule, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
+    storage: Storage, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     scans = scan_logs(storage, split)
     live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
@@ -110,7 +110,7 @@ def _of_logs(
     others, unreadable = scan_other_logs(storage, split, other_paths)
     for place in unreadable:
         _LOG.warning("%s is not searched: %s", place.path, place.reason)
-    decoder = BlockDecoder(split, rule, request.needed)
+    decoder = BlockDecoder(split, request.needed)
     for scan in (scans | others).values():
         for corrupt in scan.corrupt:
             _LOG.warning("%s at byte %d is not searched: %s", corrupt.path, corrupt.offset, corrupt.reason)

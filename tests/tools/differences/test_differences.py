@@ -177,13 +177,13 @@ def test_file_groups_without_changes_are_not_read(tmp_path: Path, monkeypatch: p
             paths.append(table.log_file(at(number), [block], base_instant=at(1), file_id=f"f{group}-0", number=number))
         table.commit(at(number), wrote=paths)
     read: list[str] = []
-    of_slice = StateDifferences._read_slice
+    of_slice = StateDifferences._reader
 
-    def reading(self: StateDifferences, piece: Any, row_filter: Any) -> Any:
+    def reading(self: StateDifferences, piece: Any, request: Any) -> Any:
         read.append(piece.file_id)
-        return of_slice(self, piece, row_filter)
+        return of_slice(self, piece, request)
 
-    monkeypatch.setattr(StateDifferences, "_read_slice", reading)
+    monkeypatch.setattr(StateDifferences, "_reader", reading)
     difference = tools.diff(table.open(), at(2))
     assert difference.file_groups == (1, 3)
     assert short(difference) == [("update", "1", "v2", "v3")]
