@@ -28,6 +28,7 @@ from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns
 from hudi_bridge.readers.log_scan import LogScan
 from hudi_bridge.readers.merge_in_parts import MergeInParts
+from hudi_bridge.readers.merging import ReplacedRows
 from hudi_bridge.readers.request import RowRequest, SliceRead
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import Split
@@ -128,6 +129,7 @@ class SliceDelta:
     def __init__(self, read: SliceRead, base: OpenBaseFile | None) -> None:
         self._read = read
         self._base = base
+        self._deleted_positions: Positions | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -169,9 +171,10 @@ class SliceDelta:
             sources = self._read.context.blob_sources
             names = blob_columns(self.schema) if sources else ()
             files = BlobFiles(self._read.storage, sources)
-            for rows in self._merge.rows():
-                selected = rows.select(list(self._read.request.columns))
-                yield from files.filled(selected, names) if names else (selected,)
+            sink = ReplacedRows(self._read.request)
+            for rows in self._merge.merge(sink):
+                yield from files.filled(rows, names) if names else (rows,)
+            self._deleted_positions = sink.positions
 
     @property
     def deleted_positions(self) -> Positions:
@@ -182,7 +185,12 @@ class SliceDelta:
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
         """
-        return np.empty(0, dtype=np.int64) if self._merge is None else self._merge.deleted_positions
+        if self._deleted_positions is None:
+            sink = ReplacedRows(self._read.request)
+            if self._merge is not None:
+                self._merge.match(sink)
+            self._deleted_positions = sink.positions
+        return self._deleted_positions
 
     def log_records(self) -> SurvivingLogRecords | str | None:
         """The surviving log records for an engine that merges them with base rows, or the reason why it must not.

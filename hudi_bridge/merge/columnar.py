@@ -120,9 +120,9 @@ class FileSliceMerger:
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.merges_fields or bool(log_records.unset)
         # Where the marker takes effect only once a version has survived, the version is compared as a row.
-        self.compares_as_delete = log_records.is_delete
+        self._is_delete = self.compares_as_delete = log_records.is_delete
         if not rule.precedence.marked_in_logs:
-            self.compares_as_delete = log_records.is_delete & ~log_records.marked
+            self.compares_as_delete = self._is_delete & ~log_records.marked
         versions = what_versions_are(self.compares_as_delete, log_records.always_deletes)
         self._outcomes = np.array(rule.precedence.over_base_row, dtype=np.int8)[versions]
         self.wins_always = self._outcomes == ordering.LATER
@@ -208,7 +208,7 @@ class FileSliceMerger:
         """The matched base rows, merged with their log records, without those that are deleted."""
         if self._rule.payload is not None:
             return self._rows_by_payload(self._rule.payload, base, matches)
-        is_delete = self._log.is_delete[matches.records]
+        is_delete = self._is_delete[matches.records]
         stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
         records, wins, is_delete = matches.records[stays], matches.log_wins[stays], is_delete[stays]
@@ -230,7 +230,7 @@ class FileSliceMerger:
         if isinstance(payload, RecordMerger) and self._rule.precedence.asks_about_deletes:
             base_ordering = [ordering_values(name, base) for name in self._rule.ordering_fields]
             return merge_base_rows(payload, base, base_ordering, self._versions(matches.records))
-        stays = ~self._log.is_delete[matches.records]
+        stays = ~self._is_delete[matches.records]
         records = pa.array(matches.records[stays], pa.int64())
         keys = self._log.keys.take(records).to_pylist()
         pairs = zip(base.filter(pa.array(stays)).to_pylist(), self._log.rows.take(records).to_pylist(), strict=True)

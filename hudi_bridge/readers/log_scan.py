@@ -177,30 +177,28 @@ class LogScan:
         self._first: BlockDecoder | None = None
         if _is_late(read) and self.parts == 1 and may_be_late(blocks, rule):
             self._first = BlockDecoder(split, read.request.filter_columns, told=told)
-        self.late_rows: LateLogRows | None = None
-        """What decodes the rows of ``records``, which have its numbers; None if they have all columns."""
 
-    def records(self, ranges: RangesInLogs | None = None) -> LogRecordMap:
+    def records(self) -> LogRecordMap:
         """The surviving log records; log files are released as they are decoded, and read again by the next call.
-
-        Those of which rows come late are held. ``ranges`` learn from all records.
 
         Raises:
             UnsupportedTableError: a column of them is larger than an array can be.
         """
+        return self._record_map(self._decoder.in_order(self._released()), self._decoder.schema)
+
+    def records_and_late_rows(self, ranges: RangesInLogs | None = None) -> tuple[LogRecordMap, LateLogRows | None]:
+        """The surviving log records, and what decodes their rows by number; None if the records have all columns.
+
+        Blocks whose rows are decoded late are held. ``ranges`` learn from all records. Otherwise as ``records``.
+        """
         blocks = self._released()
-        if self._first is None:
-            schema = self._decoder.schema
-            decoded = list(self._decoder.in_order(blocks))
-        else:
-            self.late_rows = LateLogRows(self._first, self._decoder)
-            schema = self.late_rows.schema
-            decoded = list(self.late_rows.in_order(blocks))
+        late = None if self._first is None else LateLogRows(self._first, self._decoder)
+        decoded = list(self._decoder.in_order(blocks) if late is None else late.in_order(blocks))
         if ranges is not None and self._merges_all:
             for records in decoded:
                 ranges.add(records)
             ranges.keep(self._read.storage, self.instants)
-        return self._record_map(decoded, schema)
+        return self._record_map(decoded, self._decoder.schema if late is None else late.schema), late
 
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys.
@@ -214,7 +212,7 @@ class LogScan:
         """
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
-        return self._record_map(self._decoder.in_order(self._released()), self._decoder.schema)
+        return self.records()
 
     @cached_property
     def on_disk(self) -> LogRecordsOnDisk:

@@ -5,7 +5,7 @@ of the slice is decoded once, whatever the number of parts.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from hudi_bridge.caching import cached_property
 from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
+from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import key_hashes
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_scan import LogScan
+from hudi_bridge.readers.merging import MatchedRows, Sink, merge, merge_base_rows
 from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.schedule import begun
 from hudi_bridge.readers.spill import PartsOnDisk
@@ -31,33 +32,30 @@ _POSITION = "the position in the base file"
 
 
 class MergeInParts:
-    """The rows that the logs of a split add, and the positions of the base rows that they replace or delete.
+    """Merges a slice whose base rows stay in the base file, in as many parts as its scan has.
 
-    ``base`` is the base file of the split, if any. Both can be read again, in any order. If the read uses
+    ``base`` is the base file of the split, if any. Both methods can be called again, in any order. If the read uses
     threads, keys of the base file are read beside the logs, and looked up by two threads.
     """
 
-    def __init__(
-        self,
-        read: SliceRead,
-        log_scan: LogScan,
-        base: OpenBaseFile | None,
-    ) -> None:
+    def __init__(self, read: SliceRead, log_scan: LogScan, base: OpenBaseFile | None) -> None:
         self._read = read
         self._log_scan = log_scan
         self._base = base
-        self._deleted_positions: Positions | None = None
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows merged from a base row and a log record, and the log records without a base row."""
-        positions: list[Positions] = []
+    def merge(self, sink: Sink) -> Iterator[pa.RecordBatch]:
+        """What a sink makes of the rows merged from a base row and a log record, and of those without a base row."""
         for part in range(self._log_scan.parts):
             with self._keys_begun() as keys:
                 merger = self._merger(part)
-                if self._base is not None:
-                    yield from self._merged_rows(self._base, part, merger, positions, keys)
-            yield from log_rows(merger, self._read.columns)
-        self._deleted_positions = _ascending(positions)
+                source = self._rows(part, merger) if merger.merges_rows else self._keys(part, merger, keys)
+                yield from merge(source, merger, sink)
+
+    def match(self, sink: Sink) -> None:
+        """Gives a sink the matches of all base rows; of the base file, only what is matched is read."""
+        for part in range(self._log_scan.parts):
+            merger = self._merger(part)
+            deque(merge_base_rows(self._keys(part, merger), merger, sink), 0)
 
     def _keys_begun(self) -> AbstractContextManager[Iterator[pa.RecordBatch] | None]:
         """A context in which a thread reads what is matched of the base file, beside the logs; None if it does not."""
@@ -67,82 +65,55 @@ class MergeInParts:
             return nullcontext()
         return begun(_in_large_batches(base, base.view(matched_columns(self._read.split))))
 
-    @property
-    def deleted_positions(self) -> Positions:
-        """The positions in the base file, ascending, of the rows that the logs replace or delete.
-
-        Known once ``rows`` is exhausted; otherwise, the keys of the base file are read to find them.
-        """
-        if self._deleted_positions is None:
-            positions: list[Positions] = []
-            if self._base is not None:
-                for part in range(self._log_scan.parts):
-                    self._match_keys(self._base, part, self._merger(part), positions)
-            self._deleted_positions = _ascending(positions)
-        return self._deleted_positions
-
     def _merger(self, part: int) -> FileSliceMerger:
         threads = _MATCHING_THREADS if self._read.use_threads else 1
         records = self._log_scan.records_of_part(part)
         return FileSliceMerger(records, self._read.rule, self._read.context.defaults, threads)
 
-    def _merged_rows(
-        self,
-        base: OpenBaseFile,
-        part: int,
-        merger: FileSliceMerger,
-        positions: list[Positions],
-        keys: Iterator[pa.RecordBatch] | None,
-    ) -> Iterator[pa.RecordBatch]:
-        if not merger.merges_rows:
-            self._match_keys(base, part, merger, positions, keys)
+    def _rows(self, part: int, merger: FileSliceMerger) -> Iterator[MatchedRows]:
+        """The base rows of a part with all columns that are merged."""
+        base = self._base
+        if base is None:
             return
         finder = KeyMatchFinder(base, merger)
         if self._log_scan.parts > 1:
-            for rows, matches in self._matched_candidates(part, finder, merger, positions):
-                yield merger.merged_rows(rows.select(list(self._read.columns)), matches)
+            yield from self._matched_candidates(part, finder, self._read.columns)
             return
-        wanted = base.view(self._read.columns)
-        batches = MatchedBatches(base, wanted)
+        view = base.view(self._read.columns)
+        batches, start = MatchedBatches(base, view), 0
         for group in base.row_groups:
-            start = int(base.row_group_starts[group])
             for stored, matches in batches.batches(group, batches.others(group), finder):
-                positions.append(merger.superseded(matches) + start)
+                yield MatchedRows(matches=matches, rows=stored, view=view, positions=start)
                 start += matches.base_rows
-                yield from merged_rows(wanted, stored, matches, merger)
 
-    def _match_keys(
-        self,
-        base: OpenBaseFile,
-        part: int,
-        merger: FileSliceMerger,
-        positions: list[Positions],
-        keys: Iterator[pa.RecordBatch] | None = None,
-    ) -> None:
-        finder = KeyMatchFinder(base, merger)
+    def _keys(
+        self, part: int, merger: FileSliceMerger, keys: Iterator[pa.RecordBatch] | None = None
+    ) -> Iterator[MatchedRows]:
+        """The matches of the base rows of a part; ``keys`` are what is matched of all rows, if a thread reads it."""
+        if self._base is None:
+            return
+        finder = KeyMatchFinder(self._base, merger)
         if self._log_scan.parts > 1:
-            deque(self._matched_candidates(part, finder, merger, positions), 0)
+            yield from self._matched_candidates(part, finder, None)
             return
         for start, matches in finder.iter_matches_of_file(keys):
-            positions.append(merger.superseded(matches) + start)
+            yield MatchedRows(matches=matches, positions=start)
 
     def _matched_candidates(
-        self, part: int, finder: KeyMatchFinder, merger: FileSliceMerger, positions: list[Positions]
-    ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-        """The base rows of a part that match log records, with the matches; ``positions`` gets the superseded ones."""
+        self, part: int, finder: KeyMatchFinder, columns: Sequence[str] | None
+    ) -> Iterator[MatchedRows]:
+        """The base rows of a part that may match log records, with some columns, or nothing but their matches."""
         assert self._candidates is not None
-        found: list[Positions] = []
+        all_positions: list[Positions] = []
         for stored in self._candidates.of_part(part):
-            # By place: a column of the table may have any name.
-            in_file = stored.column(stored.num_columns - 1).to_numpy()
+            # By number: a column of the table may have any name.
+            positions = stored.column(stored.num_columns - 1).to_numpy()
             rows = stored.select(list(range(stored.num_columns - 1)))
-            matches = finder.match_candidates(rows, in_file)
-            found.append(in_file)
-            positions.append(in_file[merger.superseded(matches)])
-            if len(matches.rows):
-                matched = rows.take(pa.array(matches.rows, pa.int64()))
-                yield matched, matches.among(matches.rows)
-        finder.require_all(found)
+            all_positions.append(positions)
+            matches = finder.match_candidates(rows, positions)
+            selected = None if columns is None else rows.select(list(columns))
+            yield MatchedRows(matches=matches, rows=selected, positions=positions)
+        finder.require_all(all_positions)
 
     @cached_property
     def _candidates(self) -> PartsOnDisk | None:
@@ -175,23 +146,3 @@ def _in_large_batches(base: OpenBaseFile, columns: BaseFileColumns) -> Iterator[
     """The rows of all row groups, for a thread beside others: each batch waits for Python's lock several times."""
     for group in base.row_groups:
         yield from columns.batches(group, _BATCHES_AT_ONCE * columns.rows_per_batch(group, columns.file_columns))
-
-
-def _ascending(positions: list[Positions]) -> Positions:
-    found = np.concatenate([np.empty(0, dtype=np.int64), *positions])
-    # Those of one part are in order.
-    return found if (np.diff(found) > 0).all() else np.sort(found)
-
-
-def merged_rows(
-    wanted: BaseFileColumns, stored: pa.RecordBatch, matches: KeyMatches, merger: FileSliceMerger
-) -> Iterator[pa.RecordBatch]:
-    """The rows merged from a base row and a log record, as one batch or none."""
-    if merger.merges_rows and len(matches.rows):
-        base_rows = wanted.evolve(stored.take(pa.array(matches.rows, pa.int64())))
-        yield merger.merged_rows(base_rows, matches)
-
-
-def log_rows(merger: FileSliceMerger, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The log records that are rows without a base row."""
-    yield from merger.remaining_log_rows().select(list(columns)).to_batches(ROWS_PER_BATCH)

@@ -13,17 +13,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
-from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, OpenBaseFile
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
-from hudi_bridge.readers.log_scan import LogScan
-from hudi_bridge.readers.merge_in_parts import MergeInParts, log_rows, merged_rows
+from hudi_bridge.readers.log_scan import LateLogRows, LogScan
+from hudi_bridge.readers.merge_in_parts import MergeInParts
+from hudi_bridge.readers.merging import MatchedRows, ReplacedRows, RequestedRows, merge
 from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.schedule import begun, iter_ahead
 from hudi_bridge.readers.selective import (
@@ -48,18 +47,7 @@ class MergingReader:
         """A reader of a split with logs to merge."""
         self._read = read
         self._selects = read.is_selective
-        self._base_rows = 0
         self.schema = read.schema
-
-    @cached_property
-    def _log_scan(self) -> LogScan:
-        return LogScan(self._read, base_rows=self._base_rows)
-
-    @cached_property
-    def _all_log_records(self) -> LogRecordMap:
-        if self._read.request.record_keys is not None or not self._read.request.filter_columns:
-            return self._log_scan.records()
-        return self._log_scan.records(RangesInLogs(self._read.split, self._read.request.filter_columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The merged rows that pass the filter, in no particular order."""
@@ -92,127 +80,114 @@ class MergingReader:
         return groups_with_logs(base, wanted, self._read.request, deciding, merges_fields=merges_fields)
 
     def _rows(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
-        self._base_rows = 0 if base is None else base.num_rows
-        if self._log_scan.parts > 1:
-            yield from self._rows_in_parts(base)
-            return
-        if base is None:
-            yield from self._log_rows(self._merger())
-            return
-        deciding = self._deciding(base)
-        if deciding is not None:
-            yield from self._selected_rows(base, deciding)
-            return
-        wanted = base.view(self._read.columns, are_held=self._read.request.is_held)
-        matching = wanted.matching_row_groups(self._read.request)
-        wanted.expect(matching)
-        batches = MatchedBatches(base, wanted)
+        scan = LogScan(self._read, base_rows=0 if base is None else base.num_rows)
+        if scan.parts > 1:
+            yield from self._rows_in_parts(scan, base)
+        elif base is None:
+            merger, late_rows = self._merger(scan)
+            yield from merge((), merger, RequestedRows(self._read.request, self._read.request, late_rows))
+        elif (selector := self._deciding(base)) is not None:
+            merger, late_rows = self._merger(scan)
+            # The source has applied the filter to the base rows that are not superseded.
+            sink = RequestedRows(self._read.request, self._read.request.of_chosen_rows(), late_rows)
+            yield from merge(self._selected_rows(base, selector, merger), merger, sink)
+        else:
+            yield from self._all_rows(scan, base)
+
+    def _merger(self, scan: LogScan) -> tuple[FileSliceMerger, LateLogRows | None]:
+        request = self._read.request
+        is_learning = request.record_keys is None and request.filter_columns
+        ranges = RangesInLogs(self._read.split, request.filter_columns) if is_learning else None
+        records, late_rows = scan.records_and_late_rows(ranges)
+        return FileSliceMerger(records, self._read.rule, self._read.context.defaults), late_rows
+
+    def _all_rows(self, scan: LogScan, base: OpenBaseFile) -> Iterator[pa.RecordBatch]:
+        """The rows where all columns are read together."""
+        request, use_threads = self._read.request, self._read.use_threads
+        view = base.view(self._read.columns, are_held=request.is_held)
+        matching = view.matching_row_groups(request)
+        view.expect(matching)
+        batches = MatchedBatches(base, view)
         first = batches.others(0)
         # The base file is decoded in parallel with the logs at first, then with the merge. What a store is asked for
         # is kept until a batch is left.
         most = 1 if base.is_fetched else None
-        is_begun = self._read.use_threads and 0 in matching
-        with begun(first, most, are_held=self._read.request.is_held) if is_begun else nullcontext(first) as first_group:
-            merger = self._merger()
-            groups = self._groups(base, wanted, None, merges_fields=merger.merges_rows)
-            read = partial(self._matched_batches, base, batches, groups, first_group, merger)
-            for stored, matches in iter_ahead(read) if self._read.use_threads else read():
-                yield from wanted.passing(stored, self._read.request, without=merger.superseded(matches))
-                for rows in merged_rows(wanted, stored, matches, merger):
-                    yield from self._passing(rows)
-        yield from self._log_rows(merger)
+        is_begun = use_threads and 0 in matching
+        with begun(first, most, are_held=request.is_held) if is_begun else nullcontext(first) as first_group:
+            merger, late_rows = self._merger(scan)
+            groups = self._groups(base, view, None, merges_fields=merger.merges_rows)
+            read = partial(self._matched_rows, base, view, batches, groups, first_group, merger)
+            sink = RequestedRows(request, request, late_rows)
+            yield from merge(iter_ahead(read) if use_threads else read(), merger, sink)
 
-    def _log_rows(self, merger: FileSliceMerger) -> Iterator[pa.RecordBatch]:
-        late = self._log_scan.late_rows
-        if late is None:
-            for rows in log_rows(merger, self._read.columns):
-                yield from self._passing(rows)
-            return
-        chosen = self._read.request.of_chosen_rows()
-        for rows in merger.remaining_log_rows().to_batches(ROWS_PER_BATCH):
-            passes = self._read.request.passes(rows.select(list(self._read.request.filter_columns)))
-            for found in late.rows(rows.column(late.number_column).to_numpy()[passes]):
-                yield chosen.apply(found)
-
-    def _merger(self) -> FileSliceMerger:
-        return FileSliceMerger(self._all_log_records, self._read.rule, self._read.split.context.defaults)
-
-    def _matched_batches(
+    def _matched_rows(
         self,
         base: OpenBaseFile,
+        view: BaseFileColumns,
         batches: MatchedBatches,
         groups: RowGroups,
         first_group: Iterator[pa.RecordBatch],
         merger: FileSliceMerger,
-    ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-        """The stored rows of the row groups that may pass the filter, with their key matches."""
+    ) -> Iterator[MatchedRows]:
+        """The rows of the row groups that may pass the filter, and the matches of those whose keys matter."""
         finder = KeyMatchFinder(base, merger)
         for group in base.row_groups:
             if group in groups.rows:
-                yield from batches.batches(group, batches.others(group) if group else first_group, finder)
+                others = batches.others(group) if group else first_group
+                for stored, matches in batches.batches(group, others, finder):
+                    yield MatchedRows(matches=matches, rows=stored, view=view)
             elif group in groups.keys:
-                for _ in finder.iter_matches(group):
-                    pass
+                yield from _matches_alone(finder, group)
 
-    def _selected_rows(self, base: OpenBaseFile, deciding: WantedRows) -> Iterator[pa.RecordBatch]:
+    def _selected_rows(
+        self, base: OpenBaseFile, selector: WantedRows, merger: FileSliceMerger
+    ) -> Iterator[MatchedRows]:
         """The rows of a selective request: columns that do not decide are read where a row is left."""
-        context = self._read.split.context
-        merger = self._merger()
+        context = self._read.context
         finder = KeyMatchFinder(base, merger)
         # Key columns that are read anyway also show whether positions in the logs are right.
         keys = context.key_columns if set(context.key_columns).issubset(self._read.columns) else ()
-        first = base.view(dict.fromkeys((*deciding.columns, *keys, *finder.columns)))
-        wanted = base.view(self._read.columns)
-        groups = self._groups(base, wanted, deciding, merges_fields=merger.merges_rows)
+        first = base.view(dict.fromkeys((*selector.columns, *keys, *finder.columns)))
+        view = base.view(self._read.columns)
+        groups = self._groups(base, view, selector, merges_fields=merger.merges_rows)
         for group in base.row_groups:
             if group in groups.rows:
-                yield from self._selected_in(group, first, wanted, deciding, finder, merger)
+                yield from self._selected_in(group, first, view, selector, finder, merger)
             elif group in groups.keys:
-                for _ in finder.iter_matches(group):
-                    pass
-        yield from self._log_rows(merger)
+                yield from _matches_alone(finder, group)
 
     def _selected_in(
         self,
         group: int,
         first: BaseFileColumns,
-        wanted: BaseFileColumns,
-        deciding: WantedRows,
+        view: BaseFileColumns,
+        selector: WantedRows,
         finder: KeyMatchFinder,
         merger: FileSliceMerger,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[MatchedRows]:
         matches_of = finder.matches_of_batches(
             group, first.file_columns, first.rows_per_batch(group, first.file_columns)
         )
-        found: list[KeyMatches] = []
+        all_matches: list[KeyMatches] = []
 
         def keep(stored: pa.RecordBatch) -> Booleans:
             matches = matches_of(stored)
-            found.append(matches)
-            kept = deciding.among(stored)
+            all_matches.append(matches)
+            kept = selector.among(stored)
             kept[merger.superseded(matches)] = False
             if merger.merges_rows:
                 kept[matches.rows] = True
             return kept
 
-        for stored, positions in kept_rows(first, wanted, group, keep):
-            matches = joined(found).among(positions)
-            # Those that are not superseded have passed the filter.
-            chosen = self._read.request.of_chosen_rows()
-            yield from wanted.passing(stored, chosen, without=merger.superseded(matches))
-            for rows in merged_rows(wanted, stored, matches, merger):
-                yield from self._passing(rows)
+        for stored, positions in kept_rows(first, view, group, keep):
+            yield MatchedRows(matches=joined(all_matches).among(positions), rows=stored, view=view)
 
-    def _rows_in_parts(self, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
-        """The rows if the logs are larger than memory.
-
-        Reads the keys of the base file once for each part of the record keys, and the requested columns once.
-        """
-        merge = MergeInParts(replace(self._read, use_threads=False), self._log_scan, base)
-        for rows in merge.rows():
-            yield from self._passing(rows)
+    def _rows_in_parts(self, scan: LogScan, base: OpenBaseFile | None) -> Iterator[pa.RecordBatch]:
+        """The rows if the logs are larger than memory: those that logs add, then the others of the base file."""
+        sink = ReplacedRows(self._read.request)
+        yield from MergeInParts(replace(self._read, use_threads=False), scan, base).merge(sink)
         if base is not None:
-            yield from self._rows_without(base, merge.deleted_positions)
+            yield from self._rows_without(base, sink.positions)
 
     def _rows_without(self, base: OpenBaseFile, deleted: Positions) -> Iterator[pa.RecordBatch]:
         wanted = base.view(self._read.request.needed)
@@ -222,11 +197,6 @@ class MergingReader:
                 low, high = np.searchsorted(deleted, [start, start + stored.num_rows])
                 yield from wanted.passing(stored, self._read.request, without=deleted[low:high] - start)
                 start += stored.num_rows
-
-    def _passing(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = self._read.request.apply(batch)
-        if rows.num_rows:
-            yield rows
 
 
 class BaseFileReader:
@@ -295,3 +265,8 @@ def _open(read: SliceRead, path: str, *, keep_footer: bool) -> OpenBaseFile:
     """Opens the base file; its footer is also kept for the next time if the read is filtered."""
     keep_footer = keep_footer or read.request.row_filter is not None
     return open_base_file(read.storage, read.split, path, use_threads=read.use_threads, keep_footer=keep_footer)
+
+
+def _matches_alone(finder: KeyMatchFinder, group: int) -> Iterator[MatchedRows]:
+    """The matches of a row group whose rows cannot pass the filter, so that its log records count as matched."""
+    return (MatchedRows(matches=matches) for matches in finder.iter_matches(group))

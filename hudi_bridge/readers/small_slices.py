@@ -5,6 +5,7 @@ Base rows and log records of all slices are concatenated; the number of the slic
 equal keys of different file groups have nothing to do with one another.
 """
 
+import logging
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions, bytes_of_row, bytes_when_decoded, runs
 from hudi_bridge.readers.key_matches import matched_columns
 from hudi_bridge.readers.log_scan import read_live_blocks
-from hudi_bridge.readers.merge_in_parts import log_rows, merged_rows
+from hudi_bridge.readers.merging import MatchedRows, RequestedRows, merge
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes, rule_of
 from hudi_bridge.readers.selective import WantedRows
@@ -40,10 +41,15 @@ _MOST_BYTES = 1 << 22
 """The bytes of base rows and log records that are merged at once, about."""
 _BATCH_BYTES = 1 << 17
 """The bytes of a batch that is not joined with the next one: a copy of larger ones costs more than it gains."""
-_ERRORS = (HudiReadError, pa.ArrowException, ValueError, *PARQUET_ERRORS)
-"""What is wrong with one of the slices; it is read alone to say what."""
+_FAULTS = (HudiReadError, pa.ArrowException)
+"""Faults of the files of one of the slices. Each slice is then read alone, so that the error names the file."""
 
 _PARQUET = ".parquet"
+_LOG = logging.getLogger(__name__)
+
+
+class _NotMergedTogetherError(Exception):
+    """Slices have to be read alone: their record positions do not fit, or a base file cannot be decoded at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +155,8 @@ class SmallSlicesReader:
                 require_meta_columns(base, split, ())
             has_logs = self._context.merge_rule is not None and split.log_paths
             blocks = read_live_blocks(self._read.storage, split).blocks if has_logs else ()
-        except _ERRORS:
+        except (*_FAULTS, *PARQUET_ERRORS) as error:
+            _LOG.debug("%s/%s is read alone: %r", split.partition_path, split.file_id, error)
             return None
         told = ToldPositions(split, blocks, 0 if base is None else base.num_rows)
         log_bytes = bytes_when_decoded(blocks, self._row_bytes, self._log_memory_bytes)
@@ -162,56 +169,31 @@ class SmallSlicesReader:
         if not slices:
             return
         try:
-            found = list(self._rows(slices))
-        except _ERRORS:
+            rows = list(self._rows(slices))
+        except (*_FAULTS, _NotMergedTogetherError) as error:
+            names = ", ".join(f"{piece.split.partition_path}/{piece.split.file_id}" for piece in slices)
+            _LOG.debug("%s are read one by one: %r", names, error)
             for piece in slices:
                 yield from self._alone(piece.split)
             return
-        yield from found
+        yield from rows
 
     def _alone(self, split: RealtimeFileSplit) -> Iterator[pa.RecordBatch]:
         return slice_reader(self._read.of_slice(split)).batches()
 
     def _rows(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
+        request, base = self._read.request, slices[0].base
         rule = self._context.merge_rule
+        sink = RequestedRows(request, request.of_chosen_rows())
         if rule is None or not any(piece.blocks for piece in slices):
-            yield from self._base_rows(slices, self._columns, None)
+            if base is not None:
+                view, selector = base.view(self._columns), WantedRows(base, request)
+                for stored in _stored(slices, view.file_columns):
+                    without = np.flatnonzero(~selector.among(stored))
+                    yield from view.passing(stored, request.of_chosen_rows(), without=without)
             return
-        columns = rule.columns_to_read(self._columns, self._context.schema)
-        merging = _Merging(slices, columns, self._read.request.record_keys)
-        yield from self._base_rows(slices, columns, merging)
-        for rows in log_rows(merging.merger, columns):
-            yield self._read.request.apply(rows)
-
-    def _base_rows(
-        self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], merging: "_Merging | None"
-    ) -> Iterator[pa.RecordBatch]:
-        base = slices[0].base
-        if base is None or not any(piece.base_rows for piece in slices):
-            return
-        wanted, deciding = base.view(columns), WantedRows(base, self._read.request)
-        chosen = self._read.request.of_chosen_rows()
-        if merging is None:
-            for stored in _stored(slices, wanted.file_columns):
-                yield from wanted.passing(stored, chosen, without=np.flatnonzero(~deciding.among(stored)))
-            return
-        matched, keys = base.view(merging.matched_columns), base.view(self._context.key_columns)
-        parts = deque(_stored(slices, (*matched.file_columns, *wanted.file_columns)))
-        checks = merging.is_by_position and wanted.has_columns_of(keys)
-        names = list(dict.fromkeys((*matched.file_columns, *(keys.file_columns if checks else ()))))
-        rows: pa.RecordBatch = pa.concat_batches([part.select(names) for part in parts])  # type: ignore[attr-defined]
-        matches = merging.matches(matched.evolve(rows))
-        if checks:
-            merging.check(matches, keys, rows)
-        start = 0
-        while parts:
-            part = parts.popleft()
-            of_part = matches.between(start, start + part.num_rows)
-            start += part.num_rows
-            unwanted = [np.flatnonzero(~deciding.among(part)), merging.merger.superseded(of_part)]
-            yield from wanted.passing(part, chosen, without=np.concatenate(unwanted))
-            for merged in merged_rows(wanted, part, of_part, merging.merger):
-                yield self._read.request.apply(merged)
+        merging = _Merging(slices, rule.columns_to_read(self._columns, self._context.schema), request.record_keys)
+        yield from merge(merging.rows(request), merging.merger, sink)
 
 
 class _Merging:
@@ -220,6 +202,7 @@ class _Merging:
     def __init__(self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], wanted_keys: "Column | None") -> None:
         split = slices[0].split
         self._slices = slices
+        self._columns = columns
         self._rule = rule_of(split)
         self._wanted_keys = wanted_keys
         self._context = split.context
@@ -230,8 +213,33 @@ class _Merging:
         self.merger = FileSliceMerger(records, self._rule, self._context.defaults)
         if self.is_by_position and records.base_positions is None:
             # Where a base file has several rows of one key, it matters how they are matched.
-            raise ValueError("positions that do not fit")
+            raise _NotMergedTogetherError("positions that do not fit")
         self.matched_columns = matched_columns(split, by_position=self.is_by_position)
+
+    def rows(self, request: RowRequest) -> Iterator[MatchedRows]:
+        """The base rows that a request asks for, with their matches."""
+        base = self._slices[0].base
+        if base is None or not any(piece.base_rows for piece in self._slices):
+            return
+        view, selector = base.view(self._columns), WantedRows(base, request)
+        matched, keys = base.view(self.matched_columns), base.view(self._context.key_columns)
+        parts = deque(_stored(self._slices, (*matched.file_columns, *view.file_columns)))
+        checks = self.is_by_position and view.has_columns_of(keys)
+        names = list(dict.fromkeys((*matched.file_columns, *(keys.file_columns if checks else ()))))
+        rows: pa.RecordBatch = pa.concat_batches([part.select(names) for part in parts])  # type: ignore[attr-defined]
+        matches = self.matches(matched.evolve(rows))
+        if checks:
+            self.check(matches, keys, rows)
+        start = 0
+        while parts:
+            part = parts.popleft()
+            of_part = matches.between(start, start + part.num_rows)
+            start += part.num_rows
+            if request.record_keys is not None:
+                # Log records have wanted keys, and so have their base rows.
+                positions = np.flatnonzero(selector.among(part))
+                part, of_part = part.take(pa.array(positions, pa.int64())), of_part.among(positions)
+            yield MatchedRows(matches=of_part, rows=part, view=view)
 
     def matches(self, rows: pa.RecordBatch) -> KeyMatches:
         """The matches of all base rows, with ``matched_columns``."""
@@ -246,13 +254,13 @@ class _Merging:
         """Verify matches by position by record key; ``stored`` are all base rows with the columns of the view.
 
         Raises:
-            ValueError: a log record has a position that is that of another key.
+            _NotMergedTogetherError: a log record has a position that is that of another key.
         """
         chosen = stored.select(list(view.file_columns)).take(pa.array(matches.rows, pa.int64()))
         numbers = np.searchsorted(self._row_starts, matches.rows, side="right") - 1
         keys = self._distinct(record_keys(view.evolve(chosen), self._context), numbers)
         if not keys.equals(self.merger.log_records.keys.take(pa.array(matches.records, pa.int64()))):
-            raise ValueError("positions of other record keys")
+            raise _NotMergedTogetherError("positions of other record keys")
 
     def _log_records(self) -> LogRecordMap:
         decoded: list[LogRecords] = []
@@ -324,7 +332,10 @@ def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> Iterator[pa
     names = tuple(dict.fromkeys(columns))
     found: list[pa.RecordBatch] = []
     for piece in slices:
-        found += piece.base.rows(names) if piece.base is not None else ()
+        try:
+            found += piece.base.rows(names) if piece.base is not None else ()
+        except PARQUET_ERRORS as error:
+            raise _NotMergedTogetherError(f"{piece.split.base_path} cannot be decoded") from error
         if sum(batch.nbytes for batch in found) >= _BATCH_BYTES:
             yield from _concatenated(found)
             found = []
