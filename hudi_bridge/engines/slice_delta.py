@@ -10,6 +10,7 @@ and on the release of Hudi, so nothing is assumed: every row of the base file is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -118,17 +119,18 @@ class SurvivingLogRecords:
 
 
 class SliceDelta:
-    """What the logs of one file slice do to its base file; a context manager, which keeps the base file open.
+    """What the logs of one file slice do to its base file: a context manager that opens the base file when entered.
 
-    Holds the log records of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
+    Entering raises as ``slice_delta`` says. Holds the log records of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
     logs are merged a part at a time.
 
     Made by ``slice_delta``.
     """
 
-    def __init__(self, read: SliceRead, base: OpenBaseFile | None) -> None:
+    def __init__(self, read: SliceRead) -> None:
         self._read = read
-        self._base = base
+        self._open_files = ExitStack()
+        self._base: OpenBaseFile | None = None
         self._deleted_positions: Positions | None = None
 
     @property
@@ -137,11 +139,14 @@ class SliceDelta:
         return self._read.schema
 
     def __enter__(self) -> Self:
+        read = self._read
+        if read.split.base_path is not None:
+            base = open_base_file(read.storage, read.split, read.split.base_path, use_threads=read.use_threads)
+            self._base = self._open_files.enter_context(base)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._base is not None:
-            self._base.close()
+        self._open_files.close()
 
     @cached_property
     def base_file(self) -> StoredBaseFile | None:
@@ -301,13 +306,13 @@ def slice_delta(
 ) -> SliceDelta:
     """What the logs of a file slice do to its base file, in some of its columns (default: all).
 
-    The split is all it needs; ``filesystem`` is as for ``HudiTable.open``. Opens the base file and reads its footer;
-    everything else is read on demand.
+    The split is all it needs; ``filesystem`` is as for ``HudiTable.open``. Entering the result opens the base file and
+    reads its footer; everything else is read on demand.
 
     Raises:
         QueryError: the split is not one of a snapshot or read-optimized query, or a column does not exist.
-        CorruptBaseFileError: the base file is not Parquet.
-        DataFileGoneError: the base file no longer exists.
+        CorruptBaseFileError: when entered, the base file is not Parquet.
+        DataFileGoneError: when entered, the base file no longer exists.
     """
     return slice_delta_in(split.context.open_storage(filesystem), split, columns)
 
@@ -328,6 +333,6 @@ def slice_delta_in(
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
     request = RowRequest.of(context.schema, columns)
-    base = None if split.base_path is None else open_base_file(storage, split, split.base_path, use_threads=use_threads)
-    read = SliceRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)
-    return SliceDelta(read, base)
+    return SliceDelta(
+        SliceRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)
+    )
