@@ -14,12 +14,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 Number = TypeVar("Number", int, float)
 Result = TypeVar("Result")
@@ -178,6 +178,24 @@ class Turns:
             with self._changed:
                 self._taken -= 1
                 self._changed.notify()
+
+
+class KeyedLocks:
+    """A lock for each key, which exists as long as a thread holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
+
+    @contextmanager
+    def locked(self, key: Hashable) -> Iterator[None]:
+        """A context that one thread at a time is in for a key."""
+        with self._lock:
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = threading.Lock()
+        with lock:
+            yield
 
 
 class Workers(Generic[Item]):

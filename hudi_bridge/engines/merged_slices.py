@@ -8,7 +8,6 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
+from hudi_bridge.threads import KeyedLocks
 
 _LOG = logging.getLogger(__name__)
 
@@ -105,8 +105,7 @@ class MergedSlices:
     _identity: str = field(init=False)
     _keys: dict[Hashable, str] = field(init=False, default_factory=dict)
     _too_large: set[str] = field(init=False, default_factory=set)
-    _locks: dict[str, threading.Lock] = field(init=False, default_factory=dict)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _merging: KeyedLocks = field(init=False, default_factory=KeyedLocks)
 
     def __post_init__(self) -> None:
         self._identity = context_identity(self.context)
@@ -139,7 +138,7 @@ class MergedSlices:
     def _merged(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
         """The merge of a slice with at least these columns; None if it is too large to be kept."""
         key = self._key(split)
-        with self._only_one(key):
+        with self._merging.locked(key):
             known = next((one for one in self.store.find(key) if self._holds(one)), None)
             if known is not None and set(known.rows.schema.names).issuperset(columns):
                 return known
@@ -178,14 +177,6 @@ class MergedSlices:
         if place not in self._keys:
             self._keys[place] = slice_identity(split, self._identity)
         return self._keys[place]
-
-    @contextmanager
-    def _only_one(self, key: str) -> Iterator[None]:
-        """A context that one thread at a time is in for a slice: two need the same merge at the same time."""
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            yield
 
 
 def _rows_within(delta: SliceDelta, max_bytes: int) -> pa.Table | None:

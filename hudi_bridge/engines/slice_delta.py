@@ -121,8 +121,8 @@ class SurvivingLogRecords:
 class SliceDelta:
     """What the logs of one file slice do to its base file: a context manager that opens the base file when entered.
 
-    Entering raises as ``slice_delta`` says. Holds the log records of the slice, and a batch of the base file, in memory. Log records that exceed the memory for
-    logs are merged a part at a time.
+    Entering raises as ``slice_delta`` says. Holds the log records of the slice, and a batch of the base file, in
+    memory. Log records that exceed the memory for logs are merged a part at a time.
 
     Made by ``slice_delta``.
     """

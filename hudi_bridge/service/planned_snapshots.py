@@ -1,4 +1,4 @@
-"""Scans of a Hudi table that are planned by the service: only the file slices that a scan needs are built.
+"""Scans of a Hudi table that the service plans: only the file slices that a scan needs are built.
 
 A load reads no data file. Its metadata have the columns and the snapshots, whose manifest lists are never written: the
 client asks for a plan instead. A plan builds its slices in steps, one for each request for scan tasks.
@@ -9,14 +9,15 @@ client asks for a plan instead. A plan builds its slices in steps, one for each 
     snapshots/ one record for each instant that was loaded
     tables/    Iceberg table metadata
 
-Any number of services may use one folder. A plan is known to the service that made it alone.
+Any number of services may use one folder, but only the service that made a plan knows it. It keeps plans in memory,
+where those of all tables share room for slices: a plan goes when it was not used for some minutes, or when later plans
+need its room. Plans of the same slices for the same filter share one list of them.
 
-The plans of scans that a service keeps in memory, until nobody asks for them any more.
-
-A plan is forgotten once it was not used for some minutes; or earlier, if later ones need the room: the plans of all
-tables share it by their slices. Plans of the same slices for the same filter share one list of them.
+Only records and notes are read and written under the lock of a table. Slices are built outside of it, so that clients
+do not wait for one another.
 """
 
+import contextlib
 import json
 import logging
 import time
@@ -27,14 +28,13 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from hudi_bridge.connectors.iceberg.columns import Ids, model_json, names_to_ids
 from hudi_bridge.connectors.iceberg.garbage import Garbage
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
 from hudi_bridge.connectors.iceberg.served_table import Published, PublishedMetadata, ServedTable
-from hudi_bridge.connectors.iceberg.slice_builder import DATA, SliceBuilder
+from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import GivenSlices
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, SnapshotRecords
@@ -48,16 +48,29 @@ from hudi_bridge.service.scan_requests import ScanRequest
 from hudi_bridge.service.scans import scan_tasks
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
+from hudi_bridge.threads import KeyedLocks
 from hudi_bridge.timeline.instant import InstantLike
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_SLICES = 100_000
 """They take about 100 MiB."""
 _UNUSED_SECONDS = 900.0
+_SLICES_AT_ONCE = 64
+"""How many slices a request builds at most, so that clients get tasks before all are built."""
+_MOST_TRIES = 3
+_CHECK_SECONDS = 60.0
+_NO_PLAN = "there is no such plan, or no longer"
+_NO_TASK = "there is no such plan task, or no longer"
+_SLICES_OF_A_STATE = 100
+"""As many slices take the memory of what a scan knows of its table."""
+_BYTES_OF_A_SLICE = 100
+"""So many bytes of a filter, as text, take the memory of a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """The slices of a state that a filter leaves, and how their files are built; ``residual`` is the filter as JSON.
+    """The slices of a state whose rows may match a filter, and their builder; ``residual`` is the filter as JSON.
 
     ``identity`` is a hash of the state and the filter. ``weight`` says as how many slices the scan counts.
     """
@@ -72,7 +85,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A scan that a client goes through. ``table`` names what is scanned, ``with_statistics`` are ids of columns."""
+    """A scan with the id by which a client asks for its tasks.
+
+    ``table`` names what is scanned. The client gets the statistics of columns whose ids are in ``with_statistics``.
+    """
 
     id: str
     table: str
@@ -85,14 +101,14 @@ class KeptPlans:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # With the time of the last use, the longest unused first.
+        # By id, with the time of the last use; the plan that is unused for the longest time comes first.
         self._plans: OrderedDict[str, tuple[Plan, float]] = OrderedDict()
-        # With the number of plans.
+        # By identity, with the number of plans that share the scan.
         self._scans: dict[str, tuple[Scan, int]] = {}
         self._slices = 0
 
     def add(self, plan: Plan) -> None:
-        """Keep a plan, and forget others if all have too many slices."""
+        """Keeps a plan, and forgets others if all have too many slices."""
         with self._lock:
             scan, plans = self._scans.get(plan.scan.identity, (plan.scan, 0))
             self._scans[scan.identity] = scan, plans + 1
@@ -101,7 +117,7 @@ class KeptPlans:
             self._forget_unused()
 
     def find(self, table: str, id_: str) -> Plan | None:
-        """The plan of a table with an id, which is used by that; None if there is none."""
+        """The plan of a table with an id, which counts as used now; None if there is none."""
         with self._lock:
             self._forget_unused()
             plan, _ = self._plans.get(id_, (None, 0.0))
@@ -119,21 +135,21 @@ class KeptPlans:
             return scan
 
     def forget(self, plan: Plan) -> None:
-        """Forget a plan, if it is kept."""
+        """Forgets a plan, if it is kept."""
         with self._lock:
             self._forget(plan.id)
 
     def forget_unused(self) -> None:
-        """Forget the plans that were not used for too long."""
+        """Forgets the plans that were not used for too long."""
         with self._lock:
             self._forget_unused()
 
     def _forget_unused(self) -> None:
-        end = time.monotonic() - _UNUSED_SECONDS
+        unused_since = time.monotonic() - _UNUSED_SECONDS
         while self._plans:
-            id_, (_, used) = next(iter(self._plans.items()))
+            id_, (_, last_use) = next(iter(self._plans.items()))
             has_room = self._slices <= _MOST_SLICES or len(self._plans) == 1
-            if used > end and has_room:
+            if last_use > unused_since and has_room:
                 return
             self._forget(id_)
 
@@ -147,26 +163,13 @@ class KeptPlans:
             self._scans[scan.identity] = scan, plans - 1
 
 
-_SLICES_AT_ONCE = 64
-"""How many slices a request builds at most, so that clients get tasks before all are built."""
-_MOST_TRIES = 3
-_CHECK_SECONDS = 60.0
-_NO_PLAN = "there is no such plan, or no longer"
-_NO_TASK = "there is no such plan task, or no longer"
-_SLICES_OF_A_STATE = 100
-"""As many slices take the memory of what a scan knows of its table."""
-_BYTES_OF_A_SLICE = 100
-"""So many bytes of a filter, as text, take the memory of a slice."""
-_LOG = logging.getLogger(__name__)
-
-
 class NoSuchPlanError(Exception):
     """Raised for a plan or a plan task that the service does not have, or no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """What a load or a plan has found of a table: the columns as clients know them, and how slices are built."""
+    """A table as of an instant: its record, which has the columns as clients know them, and the builder of slices."""
 
     table: HudiTable
     dataset: HudiDataset
@@ -175,7 +178,7 @@ class _State:
 
 
 class PlannedSnapshots:
-    """The scans of one table for one query type. Thread-safe: slices are built for one request at a time."""
+    """The scans of one table for one query type. Thread-safe."""
 
     def __init__(self, served: ServedTable, scratch: Scratch, plans: KeptPlans) -> None:
         """The scans of a table, whose plans are kept among ``plans``.
@@ -186,12 +189,14 @@ class PlannedSnapshots:
         scratch.require_outside(served.storage)
         self._served = served
         self._scratch = scratch
+        self._name = scratch.storage.location()
+        self._plans = plans
+        self._scans = KeyedLocks()
+        self._builder = snapshot_builder(served, scratch)
+        # Guards what follows, which is not thread-safe.
         self._lock = Lock()
         self._records = SnapshotRecords(scratch)
         self._published = PublishedMetadata(served, scratch)
-        self._builder = snapshot_builder(served, scratch)
-        self._name = scratch.storage.location()
-        self._plans = plans
         self._given = GivenSlices(scratch, served.settings.keep_seconds)
         self._garbage = Garbage(scratch, served.settings.keep_seconds)
         self._checked = -_CHECK_SECONDS
@@ -211,7 +216,7 @@ class PlannedSnapshots:
             return self._published.of(state.table, listed)
 
     def plan(self, as_of: InstantLike | None, request: ScanRequest) -> dict[str, Any]:
-        """Plan a scan, by default of the newest snapshot or of that as of an instant: ``PlanTableScanResult`` as JSON.
+        """Plans a scan, by default of the newest snapshot or of that as of an instant: ``PlanTableScanResult`` as JSON.
 
         Raises:
             QueryError: there is no snapshot of the id, or the filter does not fit.
@@ -233,12 +238,11 @@ class PlannedSnapshots:
             NoSuchPlanError: there is no such plan task.
             HudiReadError: a slice cannot be read.
         """
-        with self._lock:
-            plan = self._plans.find(self._name, task.partition(".")[0])
-            tasks = [] if plan is None else _tasks(plan)
-            if plan is None or task not in tasks:
-                raise NoSuchPlanError(_NO_TASK)
-            return self._scan_tasks(plan, 1 + tasks.index(task))
+        plan = self._plans.find(self._name, task.partition(".")[0])
+        tasks = [] if plan is None else _tasks(plan)
+        if plan is None or task not in tasks:
+            raise NoSuchPlanError(_NO_TASK)
+        return self._scan_tasks(plan, 1 + tasks.index(task))
 
     def result(self, id_: str) -> dict[str, Any]:
         """What the plan was answered with: ``FetchPlanningResult`` as JSON.
@@ -247,17 +251,15 @@ class PlannedSnapshots:
             NoSuchPlanError: there is no such plan.
             HudiReadError: a slice cannot be read.
         """
-        with self._lock:
-            return self._completed(self._plan(id_))
+        return self._completed(self._plan(id_))
 
     def cancel(self, id_: str) -> None:
-        """Forget a plan.
+        """Forgets a plan.
 
         Raises:
             NoSuchPlanError: there is no such plan.
         """
-        with self._lock:
-            self._plans.forget(self._plan(id_))
+        self._plans.forget(self._plan(id_))
 
     def _plan(self, id_: str) -> Plan:
         plan = self._plans.find(self._name, id_)
@@ -268,50 +270,51 @@ class PlannedSnapshots:
     def _planned(self, as_of: InstantLike | None, request: ScanRequest) -> dict[str, Any]:
         with self._lock:
             newest = self._state(as_of)
-            asked = newest
+            state = newest
             if request.snapshot_id is not None and request.snapshot_id != newest.record.snapshot_id:
-                asked = self._state(self._instant_of(request.snapshot_id))
-            bound_to = (asked if request.use_snapshot_schema else newest).record.columns.schema
-            with operation(_LOG, "plan", table=self._served.storage.shown_path, instant=asked.record.instant):
-                scan = self._scan(asked, bound_to, request)
-            asked.table.require_files_of(asked.record.instant)
+                state = self._state(self._instant_of(request.snapshot_id))
+        bound_to = (state if request.use_snapshot_schema else newest).record.columns.schema
+        plan = self._new_plan(state, bound_to, request)
+        try:
+            completed = self._completed(plan)
+        except BaseException:
+            self._plans.forget(plan)
+            raise
+        if self._plans.find(self._name, plan.id) is None:
+            # Other plans needed its room while its slices were built.
+            self._plans.add(plan)
+        self._served.settings.counters.add("scans_planned_total")
+        return completed | {"plan-id": plan.id}
+
+    def _new_plan(self, state: _State, bound_to: Schema, request: ScanRequest) -> Plan:
+        """A plan that is kept; plans of the same scan share it."""
+        residual = json.dumps(request.filter)
+        meaning = (model_json(bound_to), request.case_sensitive, residual)
+        record = state.record
+        scan_identity = identity(self._name, record.instant, record.state, state.builder.identity, *meaning)
+        with self._scans.locked(scan_identity):
+            scan = self._plans.scan(scan_identity)
+            if scan is None:
+                with operation(_LOG, "plan", table=self._served.storage.shown_path, instant=record.instant):
+                    splits = _splits_for(state, bound_to, request)
+                scan = Scan(
+                    identity=scan_identity,
+                    record=record,
+                    builder=state.builder,
+                    residual=request.filter,
+                    splits=splits,
+                    weight=len(splits) + _SLICES_OF_A_STATE + len(residual) // _BYTES_OF_A_SLICE,
+                )
+            state.table.require_files_of(record.instant)
             self._builder.require_within_roots(scan.splits)
-            case_sensitive = request.case_sensitive
             plan = Plan(
                 id=uuid4().hex,
                 table=self._name,
                 scan=scan,
-                with_statistics=frozenset(
-                    bound_to.find_field(name, case_sensitive).field_id
-                    for name in request.stats_fields
-                    if _has_field(bound_to, name, case_sensitive=case_sensitive)
-                ),
+                with_statistics=_ids_of(request.stats_fields, bound_to, case_sensitive=request.case_sensitive),
             )
-            completed = self._completed(plan)
             self._plans.add(plan)
-            self._served.settings.counters.add("scans_planned_total")
-            return completed | {"plan-id": plan.id}
-
-    def _scan(self, asked: _State, bound_to: Schema, request: ScanRequest) -> Scan:
-        """The scan of a state that a request asks for, which other plans may have already."""
-        record, residual, case_sensitive = asked.record, request.filter, request.case_sensitive
-        text = json.dumps(residual)
-        meaning = (model_json(bound_to), case_sensitive, text)
-        known = identity(self._name, record.instant, record.state, asked.builder.identity, *meaning)
-        scan = self._plans.scan(known)
-        if scan is not None:
-            return scan
-        filters = ScanFilter(bound_to=bound_to, columns=record.columns, case_sensitive=case_sensitive)
-        condition = None if residual is None else filters.condition(residual)
-        splits = _splits(asked.dataset, condition)
-        return Scan(
-            identity=known,
-            record=record,
-            builder=asked.builder,
-            residual=residual,
-            splits=splits,
-            weight=len(splits) + _SLICES_OF_A_STATE + len(text) // _BYTES_OF_A_SLICE,
-        )
+            return plan
 
     def _completed(self, plan: Plan) -> dict[str, Any]:
         tasks = _tasks(plan)
@@ -324,17 +327,19 @@ class PlannedSnapshots:
         raise QueryError("snapshot-id", str(snapshot_id), "a snapshot that the table has been loaded with")
 
     def _scan_tasks(self, plan: Plan, step: int) -> dict[str, Any]:
-        """The tasks of a step of the plan: the slices of the first come with the plan, the others by plan task."""
+        """The tasks of a step of the plan: those of step 0 come with the plan, the others by plan task."""
         scan, settings = plan.scan, self._served.settings
         splits = scan.splits[step * _SLICES_AT_ONCE : (step + 1) * _SLICES_AT_ONCE]
-        self._refresh_slices()
-        files = self._builder.slices.files_of(splits, scan.builder, settings.builders, settings.counters)
-        self._given.give(name for one in files for name in one.names)
+        with self._lock:
+            self._refresh_slices()
+        slices = self._builder.slices.files_of(splits, scan.builder, settings.builders, settings.counters)
+        with self._lock:
+            self._given.give(name for files in slices for name in files.names)
         record = scan.record
-        return scan_tasks(files, record.columns.schema, record.spec, scan.residual, plan.with_statistics)
+        return scan_tasks(slices, record.columns.schema, record.spec, scan.residual, plan.with_statistics)
 
     def _state(self, as_of: InstantLike | None) -> _State:
-        """The table as clients know it after this: a new instant gets a record."""
+        """The table as of an instant, by default the newest; a new instant gets a record, as clients learn of it."""
         table = self._served.open()
         dataset = self._served.dataset(table, as_of)
         self._records.refresh()
@@ -377,23 +382,23 @@ class PlannedSnapshots:
         )
 
     def _mapped(self, record: IcebergSnapshot) -> frozenset[str]:
-        """The columns of base files that all metadata which clients may have map to the same column."""
-        own = names_to_ids(record.columns.mapping, record.columns.schema)
-        others = (names_to_ids(one.columns.mapping, one.columns.schema) for one in self._records.all())
-        doubtful = {path for other in others for path, id_ in other.items() if own.get(path, id_) != id_}
-        return frozenset(record.stored_paths) - doubtful
+        """The columns of base files that have the same id in all metadata that clients may have."""
+        ids = names_to_ids(record.columns.mapping, record.columns.schema)
+        ids_by_record = (names_to_ids(other.columns.mapping, other.columns.schema) for other in self._records.all())
+        ambiguous = {path for others in ids_by_record for path, id_ in others.items() if ids.get(path, id_) != id_}
+        return frozenset(record.stored_paths) - ambiguous
 
     def _refresh_slices(self) -> None:
-        """Find out which slices can be given, in a store once in a while."""
+        """Looks which slices can be given; for a scratch folder in a store only once in ``_CHECK_SECONDS``."""
         if not self._scratch.storage.is_local and time.monotonic() - self._checked < _CHECK_SECONDS:
             return
         self._checked = time.monotonic()
         self._given.refresh()
-        self._builder.slices.refresh(frozenset(self._scratch.names(DATA)), self._given.usable())
+        self._builder.slices.refresh(self._given.usable())
         self._published.keep_present(self._scratch.names(TABLES))
 
     def _remove_unused(self) -> None:
-        """Remove the files of slices that no client was given lately, and earlier records and metadata."""
+        """Removes the files of slices that no client was given lately, and earlier records and metadata."""
         settings = self._served.settings
         self._records.drop(settings.keep, settings.keep_seconds)
         self._given.refresh()
@@ -408,18 +413,23 @@ def _tasks(plan: Plan) -> list[str]:
     return [f"{plan.id}.{number}" for number in range(1, steps)]
 
 
-def _splits(dataset: HudiDataset, condition: pc.Expression | None) -> list[RealtimeFileSplit]:
-    """The slices of which rows may pass the condition; all if the condition does not fit the table."""
+def _splits_for(state: _State, bound_to: Schema, request: ScanRequest) -> list[RealtimeFileSplit]:
+    """The slices whose rows may pass the filter; all slices if the filter does not fit the table."""
+    columns, dataset, condition = state.record.columns, state.dataset, None
+    if request.filter is not None:
+        filters = ScanFilter(bound_to=bound_to, columns=columns, case_sensitive=request.case_sensitive)
+        condition = filters.condition(request.filter)
     try:
-        found: Iterable[Any] = list(dataset.splits(condition))
+        splits: Iterable[Any] = list(dataset.splits(condition))
     except QueryError:
-        found = dataset.splits()
-    return [split for split in found if isinstance(split, RealtimeFileSplit)]
+        splits = dataset.splits()
+    return [split for split in splits if isinstance(split, RealtimeFileSplit)]
 
 
-def _has_field(schema: Schema, name: str, *, case_sensitive: bool) -> bool:
-    try:
-        schema.find_field(name, case_sensitive)
-    except ValueError:
-        return False
-    return True
+def _ids_of(names: Iterable[str], schema: Schema, *, case_sensitive: bool) -> frozenset[int]:
+    """The ids of columns by name; names that the schema lacks are left out."""
+    ids = set()
+    for name in names:
+        with contextlib.suppress(ValueError):
+            ids.add(schema.find_field(name, case_sensitive).field_id)
+    return frozenset(ids)

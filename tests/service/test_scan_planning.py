@@ -6,7 +6,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +16,23 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.scan_planning import PlanCompleted
 
+from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.service import planned_snapshots
 from hudi_bridge.service.server import IcebergService
+from hudi_bridge.splits.split import RealtimeFileSplit
 from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
 from tests.connectors.iceberg.test_iceberg_snapshots import lists
 from tests.service.iceberg_service import client, rows, running, service_options
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
+from tests.support.waiting import wait_for
 from tests.table.test_golden import QUERIES, Key, parametrize_keys
 from tests.table.test_partition_filters import MOVED_KEYS, moved
 
 __all__ = ["lists"]  # a fixture
 SLICES = 100
+SLOW = "part=007"
 CASES_PER_GROUP = 2
 
 
@@ -157,13 +163,13 @@ def test_plans_of_the_same_state_and_filter_share_their_slices(
     service: IcebergService, many: TableWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[Any] = []
-    splits_of = planned_snapshots._splits
+    splits_of = planned_snapshots._splits_for
 
     def counted(*given: Any) -> Any:
         listed.append(given)
         return splits_of(*given)
 
-    monkeypatch.setattr(planned_snapshots, "_splits", counted)
+    monkeypatch.setattr(planned_snapshots, "_splits_for", counted)
     monkeypatch.setattr(planned_snapshots, "_SLICES_AT_ONCE", 30)
     body = {"filter": {"type": "lt", "term": "part", "value": 40}}
     first, second = (post(service, "many/plan", json.dumps(body).encode())[1] for _ in range(2))
@@ -185,6 +191,68 @@ def test_plans_of_the_same_state_and_filter_share_their_slices(
     third = post(service, "many/plan", json.dumps(body).encode())[1]
     assert len(listed) == 3
     assert third["file-scan-tasks"] != first["file-scan-tasks"]
+
+
+class Gate:
+    """What threads of a test wait for, and the partitions of the slices that are built."""
+
+    def __init__(self) -> None:
+        self.is_reached, self.is_open = Event(), Event()
+        self.builds: list[str] = []
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Slices of one partition are built when the gate opens."""
+    gate = Gate()
+    build = SliceBuilder.build
+
+    def waiting(builder: SliceBuilder, split: RealtimeFileSplit, *copies: Any) -> Any:
+        gate.builds.append(split.partition_path)
+        if split.partition_path == SLOW:
+            gate.is_reached.set()
+            assert gate.is_open.wait(60)
+        return build(builder, split, *copies)
+
+    monkeypatch.setattr(SliceBuilder, "build", waiting)
+    yield gate
+    gate.is_open.set()
+
+
+def plan_of_part(service: IcebergService, number: int) -> tuple[int, Any]:
+    body = {"filter": {"type": "eq", "term": "part", "value": number}}
+    return post(service, "many/plan", json.dumps(body).encode())
+
+
+def test_clients_do_not_wait_for_the_slices_of_others(service: IcebergService, gate: Gate) -> None:
+    with ThreadPoolExecutor(2) as clients:
+        slow = clients.submit(plan_of_part, service, 7)
+        assert gate.is_reached.wait(60)
+        for number in range(8, 12):
+            status, plan = plan_of_part(service, number)
+            assert (status, len(plan["file-scan-tasks"])) == (200, 2)
+        assert planned(service).load_table("default.many").schema().find_field("value")
+        assert not slow.done()
+        gate.is_open.set()
+        status, plan = slow.result()
+        assert (status, len(plan["file-scan-tasks"])) == (200, 2)
+
+
+def test_a_slice_that_several_clients_need_is_built_once(service: IcebergService, gate: Gate) -> None:
+    with ThreadPoolExecutor(3) as clients:
+        plans = [clients.submit(plan_of_part, service, 7)]
+        assert gate.is_reached.wait(60)
+        other = {"filter": {"type": "lt", "term": "part", "value": 9}}
+        plans += [clients.submit(plan_of_part, service, 7)]
+        plans += [clients.submit(post, service, "many/plan", json.dumps(other).encode())]
+        wait_for(lambda: len(gate.builds) >= 9)
+        assert plan_of_part(service, 10)[0] == 200
+        gate.is_open.set()
+        assert [plan.result()[0] for plan in plans] == [200, 200, 200]
+        (first, second, _) = (plan.result()[1]["file-scan-tasks"] for plan in plans)
+    assert first == second
+    assert sorted(gate.builds) == [f"part={number:03d}" for number in (*range(9), 10)]
+    assert built(service) == 10
 
 
 def test_a_plan_is_known_by_the_name_of_its_table_alone(service: IcebergService, many: TableWriter) -> None:

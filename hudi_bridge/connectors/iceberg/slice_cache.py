@@ -1,8 +1,9 @@
-"""A cache of the files of slices in the scratch folder: slices that have not changed are not read again.
+"""The files of slices in the scratch folder, so that slices that have not changed are not read again.
 
-The slices that clients were given for planned scans, as notes that all services on a scratch folder read.
+``SliceCache`` builds and finds the files of slices, for any number of threads. ``GivenSlices`` notes which slices
+clients were given for planned scans; all services on a scratch folder read these notes.
 
-A note has the period in its name. Slices are given out again in that period and the next; their files stay until no
+A note has its period in its name. Slices are given out again in that period and the next; their files stay until no
 query can need them (``is_past``).
 """
 
@@ -10,10 +11,11 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from threading import Lock
 
 from hudi_bridge.connectors.iceberg.served_table import Counters
-from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
+from hudi_bridge.connectors.iceberg.slice_builder import DATA, SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
 from hudi_bridge.connectors.scratch import (
     Scratch,
@@ -25,92 +27,139 @@ from hudi_bridge.connectors.scratch import (
     period_seconds,
 )
 from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.threads import KeyedLocks
 
 SLICES = "slices"
+GIVEN = "given"
 _SUFFIX = ".json"
+_SUBMITTED_PER_BUILDER = 2
+"""One slice is built while the next is waiting. More would let a large request keep small ones waiting."""
 
 
 class SliceCache:
-    """The files of each slice by key, in one version for each set of log blocks that counted.
+    """The files of each slice by key, in one version for each set of log blocks that counted. Thread-safe.
 
-    Other services may write to the folder, and remove from it. ``refresh`` says which entries are used until it is
-    called again.
+    Requests do not wait for one another, but a slice that several of them need is built once. Other services may write
+    to the folder, and remove from it: ``refresh`` says which entries are used until it is called again.
     """
 
     def __init__(self, scratch: Scratch, keep_seconds: float) -> None:
         self._scratch = scratch
         self._new_seconds = period_seconds(keep_seconds) / 2
+        self._locks = KeyedLocks()
+        # Guards what follows; never held while a slice is read or built.
+        self._lock = Lock()
+        self._in_progress: dict[str, Future[SliceFiles]] = {}
         self._unread: dict[str, set[str]] = defaultdict(set)
-        self._known: dict[str, dict[str, SliceFiles]] = defaultdict(dict)
+        self._cached: dict[str, dict[str, SliceFiles]] = defaultdict(dict)
         self._present: frozenset[str] = frozenset()
 
-    def refresh(self, present: frozenset[str], needed: Collection[str]) -> None:
-        """Find the entries that can be used: new ones, and those that are ``needed``, so that nobody removes them.
-
-        ``needed`` are names of slices, and ``present`` are the data files that exist.
-        """
-        self._present = present
+    def refresh(self, needed: Collection[str]) -> None:
+        """Finds the entries that can be used: new ones, and those of ``needed`` slices, which nobody removes."""
         now = time.time()
-        names = {name.removesuffix(_SUFFIX) for name in self._scratch.names(SLICES)}
-        usable = {one for one in names if one in needed or now - (marked_at(one) or 0) < self._new_seconds}
-        for key, known in list(self._known.items()):
-            left = {
-                name: files for name, files in known.items() if name in usable and present.issuperset(files.own_files)
-            }
-            self._known[key] = left
-            if not left:
-                del self._known[key]
-        self._unread = defaultdict(set)
-        for name in usable:
-            if name not in self._known.get(_key(name), {}):
-                self._unread[_key(name)].add(name)
+        with self._lock:
+            # In this order, since an entry is written after its data files.
+            names = {name.removesuffix(_SUFFIX) for name in self._scratch.names(SLICES)}
+            self._present = frozenset(self._scratch.names(DATA))
+            usable = {name for name in names if name in needed or now - (marked_at(name) or 0) < self._new_seconds}
+            for key, versions in list(self._cached.items()):
+                self._cached[key] = {
+                    name: files
+                    for name, files in versions.items()
+                    if name in usable and self._present.issuperset(files.own_files)
+                }
+                if not self._cached[key]:
+                    del self._cached[key]
+            self._unread = defaultdict(set)
+            for name in usable:
+                if name not in self._cached.get(_key(name), {}):
+                    self._unread[_key(name)].add(name)
 
     def files_of(
-        self, splits: Iterable[RealtimeFileSplit], builder: SliceBuilder, builders: Executor, counters: Counters
+        self, splits: Sequence[RealtimeFileSplit], builder: SliceBuilder, builders: Executor, counters: Counters
     ) -> Sequence[SliceFiles]:
         """The files of the slices, in the same order; those that have changed are built in parallel.
 
         Raises:
             HudiReadError: a slice cannot be read.
         """
-        waiting: list[Future[SliceFiles]] = []
+        futures: list[Future[SliceFiles]] = []
+        unfinished: set[Future[SliceFiles]] = set()
         try:
-            waiting += (builders.submit(self._files, split, builder, counters) for split in splits)
-            return [one.result() for one in waiting]
+            for split in splits:
+                if len(unfinished) >= _SUBMITTED_PER_BUILDER * builder.at_once:
+                    finished, unfinished = wait(unfinished, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        future.result()
+                futures.append(self._submit(split, builder, builders, counters))
+                unfinished.add(futures[-1])
+            slices = [future.result() for future in futures]
         except BaseException:
-            _stop(waiting)
+            # Others may need the same slices: none is cancelled.
+            wait(unfinished)
             raise
+        for number, split in enumerate(splits):
+            while not slices[number].holds(builder.context.counts):
+                # Another request has built it, for a state in which other log blocks count.
+                slices[number] = self._submit(split, builder, builders, counters).result()
+        return slices
 
-    def _files(self, split: RealtimeFileSplit, builder: SliceBuilder, counters: Counters) -> SliceFiles:
+    def _submit(
+        self, split: RealtimeFileSplit, builder: SliceBuilder, builders: Executor, counters: Counters
+    ) -> "Future[SliceFiles]":
+        """The files of a slice, perhaps as another request is building them: no builder is kept waiting for that."""
         key = builder.key(split)
-        files = self._find(key, builder)
-        if files is not None:
-            counters.add("slices_reused_total")
-            return files
-        with counters.building():
-            files = self._built(split, builder)
+
+        def forget(_: object) -> None:
+            with self._lock:
+                self._in_progress.pop(key, None)
+
+        with self._lock:
+            if key in self._in_progress:
+                counters.add("slices_reused_total")
+                return self._in_progress[key]
+            future = self._in_progress[key] = builders.submit(self._files, key, split, builder, counters)
+        future.add_done_callback(forget)
+        return future
+
+    def _files(self, key: str, split: RealtimeFileSplit, builder: SliceBuilder, counters: Counters) -> SliceFiles:
+        with self._locks.locked(key):
+            files = self._find(key, builder)
+            if files is not None:
+                counters.add("slices_reused_total")
+                return files
+            with counters.building():
+                files = self._build(key, split, builder)
         counters.add("slices_built_total")
         return files
 
-    def _built(self, split: RealtimeFileSplit, builder: SliceBuilder) -> SliceFiles:
+    def _build(self, key: str, split: RealtimeFileSplit, builder: SliceBuilder) -> SliceFiles:
+        """Builds a slice, whose key must be locked. A copy of its base file is a slice of its own, without logs."""
+
         def copied(base: RealtimeFileSplit) -> SliceFiles:
-            return self._find(builder.key(base), builder) or self._built(base, builder)
+            base_key = builder.key(base)
+            with self._locks.locked(base_key):
+                return self._find(base_key, builder) or self._build(base_key, base, builder)
 
         files = builder.build(split, copied)
         self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
-        self._known[builder.key(split)][files.name] = files
+        with self._lock:
+            self._cached[key][files.name] = files
         return files
 
     def _find(self, key: str, builder: SliceBuilder) -> SliceFiles | None:
         """The entry of a slice for which the same log blocks counted; None if there is none."""
-        for name in self._unread.pop(key, ()):
+        with self._lock:
+            unread = self._unread.pop(key, set())
+        for name in unread:
             text = self._scratch.read(f"{SLICES}/{name}{_SUFFIX}")
             files = None if text is None else _slice_files(text)
-            if files is not None and self._present.issuperset(files.own_files):
-                self._known[key][files.name] = files
-        if key not in self._known:
-            return None
-        return next((files for files in self._known[key].values() if files.holds(builder.context.counts)), None)
+            with self._lock:
+                if files is not None and self._present.issuperset(files.own_files):
+                    self._cached[key][files.name] = files
+        with self._lock:
+            versions = list(self._cached.get(key, {}).values())
+        return next((files for files in versions if files.holds(builder.context.counts)), None)
 
 
 def _key(name: str) -> str:
@@ -125,18 +174,6 @@ def _slice_files(text: bytes) -> SliceFiles | None:
         return None
 
 
-def _stop(waiting: Sequence["Future[SliceFiles]"]) -> None:
-    """Cancel the tasks that have not started, and wait for the others."""
-    for one in waiting:
-        one.cancel()
-    for one in waiting:
-        if not one.cancelled():
-            one.exception()
-
-
-GIVEN = "given"
-
-
 class GivenSlices:
     """The notes of one table; not thread-safe."""
 
@@ -146,7 +183,7 @@ class GivenSlices:
         self._notes: dict[str, frozenset[str]] = {}
 
     def refresh(self) -> None:
-        """Read new notes, and forget those that are gone."""
+        """Reads new notes, and forgets those that are gone."""
         names = set(self._scratch.names(GIVEN))
         for name in self._notes.keys() - names:
             del self._notes[name]
@@ -154,9 +191,9 @@ class GivenSlices:
             self._notes[name] = _slices(self._scratch.read(f"{GIVEN}/{name}"))
 
     def give(self, slices: Iterable[str]) -> None:
-        """Note that a client gets these slices, unless that is known."""
+        """Notes that a client gets these slices, unless that is known."""
         period = current_period(self._keep_seconds)
-        new = set(slices) - self._of(period)
+        new = set(slices) - self._given_in(period)
         if new:
             name = f"p{period}-{new_mark()}.json"
             self._scratch.write(f"{GIVEN}/{name}", json.dumps(sorted(new)).encode())
@@ -165,20 +202,20 @@ class GivenSlices:
     def usable(self) -> Collection[str]:
         """The slices that can be given again."""
         period = current_period(self._keep_seconds)
-        return self._of(period) | self._of(period - 1)
+        return self._given_in(period) | self._given_in(period - 1)
 
     def needed(self) -> Collection[str]:
         """The slices that running queries may need."""
-        return {one for slices in self._notes.values() for one in slices}
+        return {name for slices in self._notes.values() for name in slices}
 
     def forget_past(self) -> None:
-        """Remove the notes that nobody needs any more."""
+        """Removes the notes that nobody needs any more."""
         for name in [name for name in self._notes if is_past(name, self._keep_seconds)]:
             self._scratch.remove(f"{GIVEN}/{name}")
             del self._notes[name]
 
-    def _of(self, period: int) -> set[str]:
-        return {one for name, slices in self._notes.items() if period_of(name) == period for one in slices}
+    def _given_in(self, period: int) -> set[str]:
+        return {name for note, slices in self._notes.items() if period_of(note) == period for name in slices}
 
 
 def _slices(text: bytes | None) -> frozenset[str]:

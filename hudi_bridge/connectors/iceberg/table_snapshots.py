@@ -29,7 +29,6 @@ from hudi_bridge.connectors.iceberg.served_table import (
     ServedTable,
     SnapshotSettings,
 )
-from hudi_bridge.connectors.iceberg.slice_builder import DATA
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
 from hudi_bridge.connectors.iceberg.snapshot_records import PresentFiles, SnapshotRecords
 from hudi_bridge.connectors.lakes.tables import MergeSettings
@@ -153,9 +152,8 @@ class TableSnapshots:
         for _ in range(_MOST_TRIES):
             started = time.monotonic()
             needed = self._snapshots.everything()
-            self._builder.keep_manifests({name for one in needed for name in one.manifests})
-            present = frozenset(self._scratch.names(DATA))
-            self._builder.slices.refresh(present, {name for one in needed for name in one.slices})
+            self._builder.keep_manifests({name for snapshot in needed for name in snapshot.manifests})
+            self._builder.slices.refresh({name for snapshot in needed for name in snapshot.slices})
             snapshot = self._builder.build(table, dataset, state, known_ids, self._snapshots.lineage_of)
             # Another service may meanwhile have removed what was there when the build began.
             if time.monotonic() - started < self._settings.keep_seconds / 2:
