@@ -219,9 +219,7 @@ def attach(
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = merge_store(cache, cache_bytes)
-    attached = Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
-    attached._create()  # noqa: SLF001 - of this module
-    return attached
+    return Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
 
 
 class Attached:
@@ -236,6 +234,7 @@ class Attached:
         commits: tuple[InstantLike, InstantLike | None] | None,
         merges: MergeStore,
     ) -> None:
+        """Creates the views; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
         self.connection = connection
         self._view_schema = ViewSchema.of(connection)
@@ -250,6 +249,7 @@ class Attached:
         self._merges = merges
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
+        self._create_views()
 
     def __repr__(self) -> str:
         return f"<Attached {self.name!r}: {len(self.names)} views of {self.table.path!r} as of {self.instant}>"
@@ -281,7 +281,7 @@ class Attached:
         A range without ``up_to`` is extended to the newest instant.
         """
         self.table = self.table.refresh()
-        self._create()
+        self._create_views()
 
     def detach(self) -> None:
         """Removes the views."""
@@ -309,7 +309,7 @@ class Attached:
         """How DuckDB reads the rows of the snapshot and of the read-optimized view, by the name of the view."""
         return dict(self._plans)
 
-    def _create(self) -> None:
+    def _create_views(self) -> None:
         self._scanned = {}
         sources, datasets = self._sources(), self._datasets()
         self._view_schema.refuse_tables(self.connection, self.names)

@@ -416,7 +416,6 @@ class Lake:
                 self._create_schema(cursor, asked.schema)
                 cursor.execute(f"USE {self._qualified(asked.schema)}")
                 attached = Attached(cursor, table, asked.view, asked.as_of, None, self._merges)
-                attached._create()  # noqa: SLF001 - as ``attach`` does
                 if asked.read_optimized_as is not None:
                     name = self._qualified(asked.schema, asked.read_optimized_as)
                     base_files = self._qualified(asked.schema, asked.view + READ_OPTIMIZED)
