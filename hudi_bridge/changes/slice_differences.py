@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import memory_bytes
 from hudi_bridge.changes.images import DELETE, INSERT, UPDATE, Changes, Images, no_images, repeated, structs_of
 from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_rows
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
@@ -26,7 +25,7 @@ from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.realtime_compacted import slice_reader
-from hudi_bridge.readers.request import RowRequest, SplitRead
+from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -164,7 +163,7 @@ class StateChanges:
         self._read = read
         self._split = split
         self._schema = split.image.schema
-        self._memory = (split.image.log_memory_bytes or memory_bytes() // 4) // read.at_once
+        self._memory = log_memory_bytes(split.image, read.at_once)
         self._compared = [name for name in self._schema.names if name not in META_COLUMNS]
 
     def changes(self) -> Iterator[Changes]:

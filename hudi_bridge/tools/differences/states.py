@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property, memory_bytes
+from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.images import structs_of
 from hudi_bridge.changes.row_differences import Keys, RowPairs, differing_values, pair_rows, row_numbers
 from hudi_bridge.changes.slice_differences import (
@@ -45,7 +45,7 @@ from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.log_records import key_hashes
 from hudi_bridge.readers.blobs import BatchReader
-from hudi_bridge.readers.request import RowRequest, SplitRead
+from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes
 from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -329,9 +329,8 @@ class StateDifferences:
         self._rows_schema = pa.schema([context.schema.field(name) for name in self._read])
         self._image = pa.schema([context.schema.field(name) for name in columns])
         self._at_once = most_at_once(len(plan.groups))
-        memory = min(_MOST_MEMORY, context.log_memory_bytes or memory_bytes() // 4)
-        self._memory = memory // self._at_once
-        self._unmatched = UnmatchedRows(self._rows_schema, memory)
+        self._memory = min(_MOST_MEMORY, log_memory_bytes(context, self._at_once))
+        self._unmatched = UnmatchedRows(self._rows_schema, min(_MOST_MEMORY, log_memory_bytes(context)))
         # Where no row can have a counterpart, none is held.
         self._matches = any(group.before for group in plan.groups) and any(group.after for group in plan.groups)
 
