@@ -36,17 +36,17 @@ class Reader:
         given = tuple(namespaces)
         if EVERYTHING in given:
             return cls(name=name)
-        return cls(name=name, namespaces=tuple(tuple(one.split(".")) for one in given))
+        return cls(name=name, namespaces=tuple(tuple(name.split(".")) for name in given))
 
     def may_read(self, namespace: Namespace) -> bool:
         """Whether the reader may read the tables of a namespace."""
-        return self.namespaces is None or any(namespace[: len(one)] == one for one in self.namespaces)
+        return self.namespaces is None or any(namespace[: len(levels)] == levels for levels in self.namespaces)
 
     def may_see(self, namespace: Namespace) -> bool:
         """Whether the reader may know of a namespace, as one that holds something to read."""
         if self.may_read(namespace):
             return True
-        return any(one[: len(namespace)] == namespace for one in self.namespaces or ())
+        return any(levels[: len(namespace)] == namespace for levels in self.namespaces or ())
 
 
 class TokenRefusedError(Exception):
@@ -91,16 +91,16 @@ class Access:
     def own_reader_of(self, token: str) -> Reader | None:
         """The reader that a static token names, or one that was issued here; None for a token that is neither."""
         # All are compared, so that the time tells nothing.
-        found = [reader for known, reader in self.tokens.items() if _same(known, token)]
-        return found[0] if found else self._issued(token)
+        readers = [reader for secret, reader in self.tokens.items() if _same(secret, token)]
+        return readers[0] if readers else self._issued(token)
 
     def issue(self, client_id: str, secret: str) -> str | None:
         """A token for a client; None unless the secret is that of the client.
 
         It is signed with the secret: it holds in all services that know the client, and until the secret changes.
         """
-        known, _ = self.clients.get(client_id, ("", None))
-        if not _same(known, secret) or not known:
+        expected, _ = self.clients.get(client_id, ("", None))
+        if not _same(expected, secret) or not expected:
             return None
         return self._signed(client_id)
 
@@ -109,10 +109,10 @@ class Access:
 
         A client that shows its id and secret may renew a token of its own that has expired.
         """
-        found = self._client_of(token)
-        if found is None:
+        client = self._client_of(token)
+        if client is None:
             return None
-        of_client, expires = found
+        of_client, expires = client
         if expires > time.time():
             return self._signed(of_client)
         return self.issue(client_id, secret) if client_id == of_client else None
@@ -124,10 +124,10 @@ class Access:
         return f"{content}~{_signature(self.clients[client_id][0], content)}"
 
     def _issued(self, token: str) -> Reader | None:
-        found = self._client_of(token)
-        if found is None or found[1] <= time.time():
+        client = self._client_of(token)
+        if client is None or client[1] <= time.time():
             return None
-        return self.clients[found[0]][1]
+        return self.clients[client[0]][1]
 
     def _client_of(self, token: str) -> tuple[str, int] | None:
         """The client that a token was issued to, and the time when it expires; None if it was not issued."""
@@ -149,8 +149,8 @@ def _signature(secret: str, content: str) -> str:
     return hmac.new(f"hudi-bridge token {secret}".encode(), content.encode(), hashlib.sha256).hexdigest()
 
 
-def _same(known: str, given: str) -> bool:
-    return hmac.compare_digest(known.encode(), given.encode("utf-8", "surrogateescape"))
+def _same(secret: str, given: str) -> bool:
+    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "surrogateescape"))
 
 
 def read_secret(argument: str, path: Path) -> str:

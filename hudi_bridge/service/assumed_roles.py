@@ -1,4 +1,4 @@
-"""Temporary credentials of AWS STS, or of a store that speaks its protocol: a role, narrowed to some places.
+"""Temporary credentials of AWS STS, or of a store with the same protocol, for a role that is narrowed to some folders.
 
 Source: ``AssumeRole`` of the AWS STS API reference; "Actions, resources, and condition keys for Amazon S3"; "IAM JSON
 policy elements: variables", for special characters.
@@ -81,13 +81,13 @@ class AssumedRole:
         try:
             answer = self._connected().assume_role(**self._session, Policy=policy)
         except ClientError as error:
-            found = error.response.get("Error", {})
-            code = found.get("Code", "an unknown error")
+            details = error.response.get("Error", {})
+            code = details.get("Code", "an unknown error")
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", _FIRST_SERVER_ERROR)
             if code in _LATER or status >= _FIRST_SERVER_ERROR:
                 raise CredentialsUnavailableError(f"STS for {self._role}: {code}") from None
-            told = f"{code}: {found.get('Message')}" if code in _TOLD else code
-            raise CredentialsRefusedError(f"STS for {self._role}: {told}") from None
+            message = f"{code}: {details.get('Message')}" if code in _TOLD else code
+            raise CredentialsRefusedError(f"STS for {self._role}: {message}") from None
         except (NoConnectionError, HTTPClientError) as error:
             raise CredentialsUnavailableError(f"STS for {self._role}: {type(error).__name__}") from None
         except BotoCoreError as error:
@@ -127,9 +127,9 @@ def _credentials(answer: Mapping[str, Any], made_at: float) -> StorageCredential
 def read_policy(places: Places, partition: str, kms_keys: Sequence[str] = ()) -> str:
     """A session policy by which the objects below some places can be read, and decrypted with some keys."""
     objects = []
-    for place in places:
+    for uri in places:
         # Not by urlsplit: a question mark is part of a name here.
-        within = place.partition("://")[2].rstrip("/")
+        within = uri.partition("://")[2].rstrip("/")
         objects.append(f"arn:{partition}:s3:::{_SPECIAL.sub(_escaped, within)}/*")
     statements = [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": objects}]
     if kms_keys:
@@ -137,8 +137,8 @@ def read_policy(places: Places, partition: str, kms_keys: Sequence[str] = ()) ->
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
-def _escaped(found: "re.Match[str]") -> str:
-    return f"${{{found[0]}}}"
+def _escaped(match: "re.Match[str]") -> str:
+    return f"${{{match[0]}}}"
 
 
 def partition_of(role: str) -> str:

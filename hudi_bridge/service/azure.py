@@ -1,14 +1,12 @@
-"""Credentials for Azure Data Lake Storage, as the configuration of a service names them.
+"""Credentials for Azure Data Lake Storage, as the configuration of a service names them, and folders by their URIs.
 
-[[credentials]]
-prefix = "abfss://tables@lake.dfs.core.windows.net/"
-kind = "azure"
-account-key-file = "/etc/hudi-bridge/secrets/lake"
-scratch-account-key-file = "/etc/hudi-bridge/secrets/scratch"
+    [[credentials]]
+    prefix = "abfss://tables@lake.dfs.core.windows.net/"
+    kind = "azure"
+    account-key-file = "/etc/hudi-bridge/secrets/lake"
+    scratch-account-key-file = "/etc/hudi-bridge/secrets/scratch"
 
-Folders of Azure Data Lake Storage by their URIs.
-
-Source: "Use the Azure Data Lake Storage URI" of Microsoft; ``ADLSLocation`` of Iceberg, which takes names as they are.
+Source: "Use the Azure Data Lake Storage URI" of Microsoft; ``ADLSLocation`` of Iceberg, which does not decode names.
 """
 
 import re
@@ -50,14 +48,14 @@ class AzurePlace:
         Raises:
             CredentialsRefusedError: the URI is of another form.
         """
-        found = _PLACE.fullmatch(uri)
-        if found is None:
+        match = _PLACE.fullmatch(uri)
+        if match is None:
             raise CredentialsRefusedError("a folder in Azure whose URI is not abfss://CONTAINER@ACCOUNT.HOST/FOLDER")
         return cls(
-            account=found["account"],
-            host=found["host"],
-            container=found["container"],
-            folder=(found["folder"] or "").strip("/"),
+            account=match["account"],
+            host=match["host"],
+            container=match["container"],
+            folder=(match["folder"] or "").strip("/"),
         )
 
 
@@ -71,9 +69,9 @@ def _signed(table: Mapping[str, Any]) -> CredentialsSource:
     key, scratch_key = secret(table, _KEY), secret(table, _SCRATCH_KEY)
     if key is None:
         raise QueryError(f"{CREDENTIALS} of kind azure", "no key", f"{_KEY}-file or {_KEY}-env")
-    for one in (key, scratch_key):
-        if one is not None:
-            account_key(one)
+    for given in (key, scratch_key):
+        if given is not None:
+            account_key(given)
     account = AzurePlace.of(table["prefix"]).account
     return RenewedCredentials(
         AzureSignatures(account, key=key, scratch_key=scratch_key, seconds=session_seconds(table))

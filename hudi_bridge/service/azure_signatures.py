@@ -1,7 +1,7 @@
-"""Shared access signatures of Azure Data Lake Storage, which read a folder, and nothing else.
+"""Shared access signatures of Azure Data Lake Storage, each of which reads one folder and nothing else.
 
-A signature opens one directory, and clients of Iceberg take one signature for each account. A table and a scratch
-folder in one account would need a signature of all that lies beside them: that is refused.
+Clients of Iceberg take one signature for each account, and a signature opens one directory. A table and a scratch
+folder in one account would need a signature for all that lies beside them, so this is refused.
 
 Source: "Create a service SAS" of Microsoft; ``AzureProperties`` and ``VendedAdlsCredentialProvider`` of Iceberg.
 """
@@ -37,8 +37,8 @@ class AzureSignatures:
         Raises:
             CredentialsRefusedError: two places are in one account, or there is no key of an account.
         """
-        folders = [AzurePlace.of(place) for place in places]
-        accounts = [one.account for one in folders]
+        folders = [AzurePlace.of(uri) for uri in places]
+        accounts = [folder.account for folder in folders]
         if len(set(accounts)) < len(accounts):
             raise CredentialsRefusedError(
                 f"the table and its scratch folder are in one account of Azure, {self._account}: a signature opens one "
@@ -49,44 +49,44 @@ class AzureSignatures:
         # The text of a signature has whole seconds.
         expires_at = int(made_at) + self._seconds
         properties = {}
-        for one in folders:
-            properties[f"adls.sas-token.{one.host}"] = _signature(one, self._key_of(one.account), expires_at)
-            properties[f"adls.sas-token-expires-at-ms.{one.host}"] = str(1000 * expires_at)
+        for folder in folders:
+            properties[f"adls.sas-token.{folder.host}"] = _signature(folder, self._key_of(folder.account), expires_at)
+            properties[f"adls.sas-token-expires-at-ms.{folder.host}"] = str(1000 * expires_at)
         return StorageCredentials(properties=properties, made_at=made_at, expires_at=float(expires_at))
 
     def _key_of(self, account: str) -> str:
-        place = self._key if account == self._account else self._scratch_key
-        if place is None:
+        secret = self._key if account == self._account else self._scratch_key
+        if secret is None:
             raise CredentialsRefusedError(
                 f"the scratch folder is in the account {account} of Azure, whose key no option names: "
                 "scratch-account-key-file or -env"
             )
         try:
-            return account_key(place)
+            return account_key(secret)
         except QueryError as error:
             raise CredentialsRefusedError(str(error)) from None
 
 
-def account_key(place: Secret) -> str:
+def account_key(secret: Secret) -> str:
     """The key of a storage account.
 
     Raises:
         QueryError: there is none in the place; the text has nothing of what is there.
     """
-    key = place.read()
+    key = secret.read()
     try:
         base64.b64decode(key, validate=True)
     except ValueError:
-        raise QueryError(place.option, "a place with no key in base64", "the key of a storage account") from None
+        raise QueryError(secret.option, "a place with no key in base64", "the key of a storage account") from None
     return key
 
 
-def _signature(place: AzurePlace, key: str, expires_at: int) -> str:
+def _signature(folder: AzurePlace, key: str, expires_at: int) -> str:
     expiry = datetime.fromtimestamp(expires_at, UTC)
-    if not place.folder:
+    if not folder.folder:
         return generate_file_system_sas(
-            place.account, place.container, key, permission=_READ, expiry=expiry, protocol="https"
+            folder.account, folder.container, key, permission=_READ, expiry=expiry, protocol="https"
         )
     return generate_directory_sas(
-        place.account, place.container, place.folder, key, permission=_READ, expiry=expiry, protocol="https"
+        folder.account, folder.container, folder.folder, key, permission=_READ, expiry=expiry, protocol="https"
     )

@@ -1,4 +1,4 @@
-"""The catalog of Iceberg tables: what the service has of each Hudi table."""
+"""The catalog of Iceberg tables: the snapshots and planned scans of each Hudi table, made when they are asked for."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -80,7 +80,9 @@ class Catalog:
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
-        return any(self.tables.look_up(namespace, one) is not None for one in (name, parse_table_name(name).table))
+        return any(
+            self.tables.look_up(namespace, candidate) is not None for candidate in (name, parse_table_name(name).table)
+        )
 
     def follow(self, namespace: Namespace, name: str) -> None:
         """Build snapshots of all commits of a table since its newest snapshot.
@@ -88,22 +90,22 @@ class Catalog:
         Raises:
             HudiReadError: the table cannot be read.
         """
-        found = self.tables.look_up(namespace, name)
-        if found is not None:
-            self._snapshots_of(found.storage, found.query_type).follow()
+        table = self.tables.look_up(namespace, name)
+        if table is not None:
+            self._snapshots_of(table.storage, table.query_type).follow()
 
     def _asked(self, namespace: Namespace, name: str) -> tuple[Storage, TableName]:
         """The table that a name means, and what it asks for. A table that has the whole name comes first."""
-        own = self.tables.look_up(namespace, name)
-        if own is not None:
-            return own.storage, TableName(table=name, query_type=own.query_type, as_of=None)
+        table = self.tables.look_up(namespace, name)
+        if table is not None:
+            return table.storage, TableName(table=name, query_type=table.query_type, as_of=None)
         asked = parse_table_name(name)
-        found = self.tables.look_up(namespace, asked.table)
-        if found is None:
+        table = self.tables.look_up(namespace, asked.table)
+        if table is None:
             raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
         # What is read optimized stays so, as of any instant.
         is_snapshot = asked.query_type is QueryType.SNAPSHOT
-        return found.storage, replace(asked, query_type=found.query_type) if is_snapshot else asked
+        return table.storage, replace(asked, query_type=table.query_type) if is_snapshot else asked
 
     def _snapshots_of(self, storage: Storage, query_type: QueryType) -> TableSnapshots:
         with self._lock:

@@ -1,4 +1,4 @@
-"""The readers of a service, as its configuration names them.
+"""The configuration of a service: its readers, and the storage credentials that clients may get.
 
 [[reader]]
 name = "analytics"
@@ -8,8 +8,6 @@ namespaces = ["sales", "default"]
 [oidc]
 issuer = "https://login.example.com/"
 audience = "hudi"
-
-The storage credentials that clients may get, as the configuration of a service names them.
 
 [[credentials]]
 prefix = "s3://lake/"
@@ -96,7 +94,7 @@ def _checked(name: str, table: Any, kinds: Mapping[str, type], needed: tuple[str
 
 
 def _texts(name: str, values: list[Any]) -> list[str]:
-    if not all(isinstance(one, str) and one for one in values):
+    if not all(isinstance(value, str) and value for value in values):
         raise QueryError(name, repr(values), "a list of texts")
     return values
 
@@ -149,7 +147,7 @@ def _rule(table: Any) -> VendingRule:  # noqa: ANN401 - TOML
             raise QueryError(f"{CREDENTIALS}.{name}", "another address", "https:// or http://")
     for name in kind.needed:
         needed(table, name)
-    properties = {theirs: _text(table[ours]) for ours, theirs in kind.shown.items() if ours in table}
+    properties = {shown: _text(table[option]) for option, shown in kind.shown.items() if option in table}
     return VendingRule(prefix=prefix, store=store, source=kind.source(table), properties=properties)
 
 
@@ -162,7 +160,7 @@ def _store(prefix: str, kind: Kind) -> Store:
     for store in kind.stores:
         if store.has_form(prefix):
             return store
-    expected = ", ".join(one.example for one in kind.stores)
+    expected = ", ".join(store.example for store in kind.stores)
     raise QueryError(f"{CREDENTIALS}.prefix", "another one", f"a URI without secrets such as {expected}")
 
 

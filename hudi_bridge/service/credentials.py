@@ -1,22 +1,12 @@
-"""Which clients get which credentials: by the place of a table, with that of its scratch folder.
+"""Temporary credentials with which clients of the service read the storage.
+
+They are made for the folder of a table and its scratch folder, and never shown. Clients share them until half of their
+time is over, so that each client has at least the other half: clients of Iceberg in Java ask again five minutes before
+the end, and STS gives at least fifteen.
 
 Source: ``LoadTableResult``, ``LoadCredentialsResponse`` and ``StorageCredential`` of the Iceberg REST catalog
-specification.
-
-What clients of the service read the storage with, for a while: made for some places, and never shown.
-
-Source: ``StorageCredential`` and the properties of ``LoadTableResult`` in the Iceberg REST catalog specification.
-
-Credentials that are shared until half of their time is over, so that clients always have the other half.
-
-Clients of Iceberg in Java ask again five minutes before the end; STS gives at least fifteen.
-
-The kinds of stores that clients may get credentials for, as clients of Iceberg know them.
-
-Source: ``S3FileIO``, ``GCSFileIO`` and ``ADLSFileIO`` of Iceberg, which choose credentials by the prefix of a URI;
-``AwsClientProperties``, ``GCPProperties`` and ``AzureProperties``, for refreshing.
-
-Options of a ``[[credentials]]`` table, and what a kind of credentials says of its own.
+specification; ``S3FileIO``, ``GCSFileIO`` and ``ADLSFileIO`` of Iceberg, which choose credentials by the prefix of a
+URI; ``AwsClientProperties``, ``GCPProperties`` and ``AzureProperties``, for refreshing.
 """
 
 import logging
@@ -86,7 +76,7 @@ class Secret:
         Raises:
             QueryError: there is none in the place; the message is for the operator.
         """
-        place = f"the environment variable {self.variable}" if self.file is None else str(self.file)
+        source = f"the environment variable {self.variable}" if self.file is None else str(self.file)
         try:
             text = os.environ.get(self.variable or "", "") if self.file is None else self.file.read_text("ascii")
         except (OSError, ValueError):
@@ -94,7 +84,7 @@ class Secret:
             text = ""
         secret = text.strip()
         if not secret or not secret.isascii() or not secret.isprintable():
-            raise QueryError(self.option, f"{place}, which has none", "a secret of one line")
+            raise QueryError(self.option, f"{source}, which has none", "a secret of one line")
         return secret
 
 
@@ -105,7 +95,7 @@ def is_below(uri: str, prefix: str) -> bool:
 
 def _common(places: Sequence[str]) -> str:
     """What all the URIs of some folders, and of all that is in them, begin with; empty if there is nothing."""
-    by_depth = zip(*(place.split("/") for place in places), strict=False)
+    by_depth = zip(*(uri.split("/") for uri in places), strict=False)
     common = takewhile(lambda parts: len(set(parts)) == 1, by_depth)
     return "".join(f"{parts[0]}/" for parts in common)
 
@@ -117,7 +107,7 @@ def _one_prefix(all_of_store: str) -> Callable[[Sequence[str]], tuple[str, ...]]
 
 def _prefix_of_each(places: Sequence[str]) -> tuple[str, ...]:
     """A prefix for each place: clients in Java look for the one that names the account, which each has its own of."""
-    return tuple(_common((place,)) for place in places)
+    return tuple(_common((uri,)) for uri in places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +217,7 @@ class Vending:
             CredentialsRefusedError: they cannot be had as the service is configured.
         """
         fitting = [rule for rule in self.rules if is_below(table, rule.prefix)]
-        rule = max(fitting, key=lambda one: len(one.prefix), default=None)
+        rule = max(fitting, key=lambda rule: len(rule.prefix), default=None)
         if rule is None or rule.source is None:
             return None
         places = tuple(uri for uri in (table, scratch) if rule.store.has(uri))
@@ -266,45 +256,47 @@ class RenewedCredentials:
             CredentialsRefusedError: they cannot be had as the service is configured.
         """
         with self._lock:
-            known = self._known.get(places)
-            if known is not None and self._is_fresh(known):
-                return known
+            cached = self._known.get(places)
+            if cached is not None and self._is_fresh(cached):
+                return cached
             waiting = self._under_way.get(places)
             is_first = waiting is None
             if waiting is None:
                 waiting = self._under_way[places] = Future()
         if is_first:
-            self._make(places, known, waiting)
+            self._make(places, cached, waiting)
         return waiting.result()
 
-    def _make(self, places: Places, known: StorageCredentials | None, waiting: "Future[StorageCredentials]") -> None:
+    def _make(self, places: Places, cached: StorageCredentials | None, waiting: "Future[StorageCredentials]") -> None:
         try:
-            made = self._made(places, known)
+            made = self._made(places, cached)
         except BaseException as error:  # noqa: BLE001 - raised again for each that waits
             with self._lock:
                 del self._under_way[places]
             waiting.set_exception(error)
         else:
             with self._lock:
-                self._known = {one: kept for one, kept in self._known.items() if not self._is_over(kept)}
+                self._known = {
+                    key: credentials for key, credentials in self._known.items() if not self._is_over(credentials)
+                }
                 self._known[places] = made
                 del self._under_way[places]
             waiting.set_result(made)
 
-    def _made(self, places: Places, known: StorageCredentials | None) -> StorageCredentials:
+    def _made(self, places: Places, cached: StorageCredentials | None) -> StorageCredentials:
         try:
             return self._source.credentials_for(places)
         except CredentialsUnavailableError as error:
-            if known is None or known.expires_at is None or self._clock() + _LAST_SECONDS > known.expires_at:
+            if cached is None or cached.expires_at is None or self._clock() + _LAST_SECONDS > cached.expires_at:
                 raise
             _LOG.warning("credentials are given for a second time, since there are no new ones: %s", error)
-            return known
+            return cached
 
-    def _is_fresh(self, one: StorageCredentials) -> bool:
-        return one.expires_at is None or self._clock() < (one.made_at + one.expires_at) / 2
+    def _is_fresh(self, credentials: StorageCredentials) -> bool:
+        return credentials.expires_at is None or self._clock() < (credentials.made_at + credentials.expires_at) / 2
 
-    def _is_over(self, one: StorageCredentials) -> bool:
-        return one.expires_at is not None and self._clock() > one.expires_at
+    def _is_over(self, credentials: StorageCredentials) -> bool:
+        return credentials.expires_at is not None and self._clock() > credentials.expires_at
 
 
 CREDENTIALS = "credentials"
@@ -340,7 +332,7 @@ def needed(table: Mapping[str, Any], name: str) -> str:
 
 def places_of_secrets(*parts: str) -> dict[str, type]:
     """The options that name the places of some secrets."""
-    return {f"{part}-{place}": str for part in parts for place in ("file", "env")}
+    return {f"{part}-{source}": str for part in parts for source in ("file", "env")}
 
 
 def secret(table: Mapping[str, Any], part: str) -> Secret | None:

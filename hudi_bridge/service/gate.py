@@ -1,12 +1,9 @@
-"""The gate of the service: who asks, how often, and the tokens that clients get for their credentials.
+"""What stands before the catalog: authentication, limits on clients, and error responses.
+
+A client comes with a token, or gets one for its credentials. How often it may ask is limited, and so are the time for
+requests and answers and the number of connections. The ``Host`` header is checked.
 
 Source: ``OAuthTokenRequest`` and ``OAuthError`` of the Iceberg REST catalog specification; RFC 6749.
-
-Limits on how often clients may ask.
-
-Error responses of the Iceberg REST catalog.
-
-Limits on HTTP clients: timeouts for requests and answers, a bound on connections, a check of the ``Host`` header.
 """
 
 import asyncio
@@ -106,8 +103,12 @@ class LimitedProtocol(H11Protocol):
         self._latest = self.cycle
         self._is_ending = False
         if len(self.connections) > most_connections():
-            waiting = [one for one in self.connections if isinstance(one, LimitedProtocol) and one._waits_for_client()]  # noqa: SLF001 - of this class
-            oldest = min(waiting, key=lambda one: one._waiting_since)  # noqa: SLF001 - of this class
+            waiting = [
+                connection
+                for connection in self.connections
+                if isinstance(connection, LimitedProtocol) and connection._waits_for_client()  # noqa: SLF001 - of this class
+            ]
+            oldest = min(waiting, key=lambda connection: connection._waiting_since)  # noqa: SLF001 - of this class
             # It is forgotten at once: the next connection may come before the loop has closed this one.
             self.connections.discard(oldest)
             oldest.transport.abort()

@@ -1,12 +1,11 @@
-"""Access tokens of the service's own for Google Cloud: of a service account, or of what the machine has.
+"""Access tokens for Google Cloud Storage: the service's own, and those that clients get.
 
-Source: "How Application Default Credentials works" and "Using OAuth 2.0 for Server to Server Applications" of Google.
+The service's own token is that of a service account, or what the machine has. Clients get a token that reads some
+folders and nothing else. Reading needs ``storage.objects.get`` alone, since clients of Iceberg list nothing.
 
-Tokens that read some folders of Google Cloud Storage, and nothing else.
-
-Source: "Downscope with Credential Access Boundaries" of Google, and the resource attributes of "IAM Conditions"; the
-Common Expression Language for texts in expressions. Reading needs ``storage.objects.get`` alone: clients of Iceberg
-list nothing.
+Source: "How Application Default Credentials works", "Using OAuth 2.0 for Server to Server Applications" and "Downscope
+with Credential Access Boundaries" of Google; the resource attributes of "IAM Conditions"; the Common Expression
+Language for texts in expressions.
 """
 
 import json
@@ -81,11 +80,11 @@ class GoogleTokens:
 
     def _made(self) -> GoogleToken:
         with errors_of("Google's token service"), google_client() as client:
-            found: Any = (
+            default: Any = (
                 google.auth.default(_SCOPES, request=client)[0] if self._file is None else service_account(self._file)
             )
-            found.refresh(client)
-            return GoogleToken(text=found.token, expires_at=found.expiry.replace(tzinfo=UTC).timestamp())
+            default.refresh(client)
+            return GoogleToken(text=default.token, expires_at=default.expiry.replace(tzinfo=UTC).timestamp())
 
 
 def service_account(file: Path) -> Credentials:
@@ -195,11 +194,11 @@ class GcsTokens:
 def access_boundary(places: Places) -> CredentialAccessBoundary:
     """A boundary within which the objects below some places can be read, with a rule for each bucket."""
     folders: dict[str, list[str]] = {}
-    for place in places:
+    for uri in places:
         # Not by urlsplit: a question mark is part of a name here.
-        bucket, _, folder = place.partition("://")[2].rstrip("/").partition("/")
+        bucket, _, folder = uri.partition("://")[2].rstrip("/").partition("/")
         folders.setdefault(bucket, []).append(f"{folder}/" if folder else "")
-    return CredentialAccessBoundary([_rule(bucket, found) for bucket, found in folders.items()])
+    return CredentialAccessBoundary([_rule(bucket, names) for bucket, names in folders.items()])
 
 
 def _rule(bucket: str, folders: Iterable[str]) -> AccessBoundaryRule:

@@ -114,9 +114,9 @@ class OidcIssuer:
         if coming is not None:
             coming.result()
         with self._lock:
-            found = self._known(id_)
-            if found is not None:
-                return found.key
+            signing_key = self._known(id_)
+            if signing_key is not None:
+                return signing_key.key
             if self._has_failed() or not self._has_keys():
                 raise IssuerUnavailableError(f"the keys of {self.url} cannot be had: {self._failure}")
         raise TokenRefusedError("a token signed with a key that the issuer does not have")
@@ -161,8 +161,8 @@ class OidcIssuer:
 
     def _known(self, id_: Any) -> "jwt.PyJWK | None":  # noqa: ANN401
         keys = self._keys if self._has_keys() else ()
-        found = [key for key in keys if key.key_id == id_] if id_ is not None or len(keys) > 1 else keys
-        return found[0] if found else None
+        matching = [key for key in keys if key.key_id == id_] if id_ is not None or len(keys) > 1 else keys
+        return matching[0] if matching else None
 
     def _has_keys(self) -> bool:
         return time.monotonic() - self._keys_since < _KEYS_SECONDS
@@ -204,7 +204,7 @@ def _texts(claim: Any) -> tuple[str, ...]:  # noqa: ANN401 - JSON
     """The texts of a claim that is a list, or one text with spaces between them."""
     if isinstance(claim, str):
         return tuple(claim.split())
-    return tuple(one for one in claim if isinstance(one, str)) if isinstance(claim, list) else ()
+    return tuple(value for value in claim if isinstance(value, str)) if isinstance(claim, list) else ()
 
 
 def issuer_of(document: Mapping[str, Any]) -> OidcIssuer:

@@ -1,8 +1,9 @@
 """A read-only Iceberg REST catalog.
 
-Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
+Clients whose release can let a service plan their scans get tables without manifests; they name their release in each
+request. Older clients get tables whose snapshots are built.
 
-Which clients can let a service plan their scans, by the release that they name in each request.
+Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
 """
 
 import errno
@@ -53,8 +54,8 @@ def can_let_plan(headers: Mapping[str, str]) -> bool:
 
     Names of ``headers`` are in lower case.
     """
-    found = _RELEASE.match(headers.get(_HEADER, ""))
-    return found is None or (int(found["major"]), int(found["minor"])) >= _FIRST_RELEASES[found["client"]]
+    match = _RELEASE.match(headers.get(_HEADER, ""))
+    return match is None or (int(match["major"]), int(match["minor"])) >= _FIRST_RELEASES[match["client"]]
 
 
 _SEPARATOR = "\x1f"
@@ -203,8 +204,8 @@ class _Service:
         if above and not (reader_of(request.scope).may_see(above) and self._catalog.tables.has_namespace(above)):
             raise _no_namespace(above)
         reader = reader_of(request.scope)
-        found = self._catalog.tables.namespaces(above)
-        return JSONResponse({"namespaces": [one for one in found if reader.may_see(one)]})
+        namespaces = self._catalog.tables.namespaces(above)
+        return JSONResponse({"namespaces": [namespace for namespace in namespaces if reader.may_see(namespace)]})
 
     def namespace(self, request: Request) -> Response:
         return JSONResponse({"namespace": self._namespace(request), "properties": {}})
@@ -237,8 +238,8 @@ class _Service:
     def credentials(self, request: Request) -> Response:
         with self._loading():
             vended = self._vended(request)
-        found = [] if vended is None else vended.storage_credentials()
-        return JSONResponse({"storage-credentials": found}, headers=_NOT_STORED)
+        credentials = [] if vended is None else vended.storage_credentials()
+        return JSONResponse({"storage-credentials": credentials}, headers=_NOT_STORED)
 
     async def plan(self, request: Request) -> Response:
         asked = parse_scan_request(await limited_body(request, MOST_BYTES))

@@ -1,14 +1,12 @@
 """Credentials for S3, as the configuration of a service names them: sessions of a role, or a key.
 
-[[credentials]]
-prefix = "s3://lake/"
-kind = "sts"
-region = "eu-west-1"
-role = "arn:aws:iam::123456789012:role/lake-reader"
+    [[credentials]]
+    prefix = "s3://lake/"
+    kind = "sts"
+    region = "eu-west-1"
+    role = "arn:aws:iam::123456789012:role/lake-reader"
 
-Keys of S3: where their parts are, and how clients get them.
-
-One key for all places and all clients: it opens what its owner may open, and does not expire by itself.
+A key is the same for all tables and clients: it opens what its owner may open, and does not expire by itself.
 """
 
 import re
@@ -101,7 +99,7 @@ def _assumed(table: Mapping[str, Any]) -> CredentialsSource:
     if not _ROLE.fullmatch(role):
         raise QueryError(f"{CREDENTIALS}.role", repr(role), "an ARN such as arn:aws:iam::123456789012:role/lake-reader")
     kms_keys = table.get("kms-keys", ())
-    if not all(isinstance(one, str) and _KMS_KEY.fullmatch(one) for one in kms_keys):
+    if not all(isinstance(key, str) and _KMS_KEY.fullmatch(key) for key in kms_keys):
         expected = "ARNs such as arn:aws:kms:eu-west-1:123456789012:key/of-the-lake"
         raise QueryError(f"{CREDENTIALS}.kms-keys", repr(kms_keys), expected)
     return RenewedCredentials(
@@ -129,9 +127,9 @@ def _keys(table: Mapping[str, Any]) -> KeySecrets | None:
     if access_key_id is None or secret_access_key is None:
         raise QueryError(CREDENTIALS, "a part of a key", f"{_PARTS[0]} and {_PARTS[1]}")
     keys = KeySecrets(access_key_id=access_key_id, secret_access_key=secret_access_key, session_token=session_token)
-    for one in (access_key_id, secret_access_key, session_token):
-        if one is not None:
-            one.read()
+    for part_of_key in (access_key_id, secret_access_key, session_token):
+        if part_of_key is not None:
+            part_of_key.read()
     return keys
 
 

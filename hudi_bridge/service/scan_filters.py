@@ -1,7 +1,7 @@
-"""The filter of a scan request, as JSON -> a condition by which Hudi's indexes rule out file slices.
+"""Turns the filter of a scan request, which is JSON, into a condition by which Hudi's indexes rule out file slices.
 
-All rows that pass the filter pass the condition as well. What is not understood is taken for true, within ``not``, too:
-it rules out nothing.
+All rows that pass the filter pass the condition as well. A part that is not understood counts as true, also within
+``not``, so that it rules out nothing.
 
 Source: ``Predicate`` of the Iceberg REST catalog specification.
 """
@@ -79,11 +79,11 @@ def require_moderate(predicate: Any) -> None:  # noqa: ANN401 - JSON
     level, nodes = [predicate], 0
     for _ in range(MOST_LEVELS):
         inner: list[Any] = []
-        for one in level:
-            if isinstance(one, Mapping):
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
+        for value in level:
+            if isinstance(value, Mapping):
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
         nodes += len(inner)
         if nodes > _MOST_NODES:
             raise QueryError("filter", f"more than {_MOST_NODES:,} parts", f"at most {_MOST_NODES:,}")
@@ -145,7 +145,7 @@ class ScanFilter:
                 value = _value(predicate["right"] if "right" in predicate else predicate["value"], kind)
                 test = _compared(name, column, value, kind)
             elif name in ("in", "not-in"):
-                values = [_value(one, kind) for one in _literals(predicate.get("values"))]
+                values = [_value(value, kind) for value in _literals(predicate.get("values"))]
                 test = ~column.isin(_array(values)) if name == "not-in" else _is_in(column, values)
             else:
                 return True
@@ -176,8 +176,8 @@ class ScanFilter:
             raise LookupError from error
 
 
-def _operand(predicate: Mapping[str, Any], place: str) -> Any:  # noqa: ANN401 - JSON
-    return predicate[place] if place in predicate else predicate.get("term")
+def _operand(predicate: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+    return predicate[name] if name in predicate else predicate.get("term")
 
 
 def _literals(values: Any) -> Sequence[Any]:  # noqa: ANN401 - JSON
@@ -243,7 +243,7 @@ def _single(number: float) -> "pa.Scalar[Any]":
 def _array(values: "Sequence[pa.Scalar[Any]]") -> "pa.Array[Any]":
     if not values:
         raise ValueError
-    array: pa.Array[Any] = pa.array([one.as_py() for one in values], values[0].type)
+    array: pa.Array[Any] = pa.array([value.as_py() for value in values], values[0].type)
     return array
 
 
@@ -284,13 +284,13 @@ def _starts_with(column: pc.Expression, start: str) -> Test:
 
 
 def _all(conditions: Sequence[Condition]) -> Condition:
-    if any(one is False for one in conditions):
+    if any(condition is False for condition in conditions):
         return False
-    return joined_by_and(one for one in conditions if isinstance(one, Joined)) or True
+    return joined_by_and(condition for condition in conditions if isinstance(condition, Joined)) or True
 
 
 def _any(conditions: Sequence[Condition]) -> Condition:
-    if any(one is True for one in conditions):
+    if any(condition is True for condition in conditions):
         return True
-    known = [one for one in conditions if isinstance(one, Joined)]
-    return (joined_by_or(known) or True) if known else False
+    joined = [condition for condition in conditions if isinstance(condition, Joined)]
+    return (joined_by_or(joined) or True) if joined else False

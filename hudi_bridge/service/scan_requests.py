@@ -109,6 +109,6 @@ def _typed(document: Mapping[str, Any], name: str, kind: Any, default: Any) -> A
 
 def _names(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
     names = _typed(document, name, list, [])
-    if len(names) > _MOST_FIELDS or not all(isinstance(one, str) for one in names):
+    if len(names) > _MOST_FIELDS or not all(isinstance(name, str) for name in names):
         raise QueryError(name, "other things than names of columns, or too many", "a list of names")
     return tuple(names)

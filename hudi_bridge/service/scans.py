@@ -1,4 +1,4 @@
-"""The files of file slices -> the scan tasks of a plan, as JSON.
+"""Turns the files of file slices into the scan tasks of a plan, as JSON.
 
 Source: ``ScanTasks``, ``FileScanTask`` and ``ContentFile`` of the Iceberg REST catalog specification; the Iceberg
 specification, "JSON single-value serialization".
@@ -31,14 +31,14 @@ def scan_tasks(
 ) -> dict[str, Any]:
     """The tasks of some slices. ``residual`` is the filter that rows must still pass, as JSON; None for none.
 
-    ``with_statistics`` are the ids of the columns whose counts and bounds are told.
+    ``with_statistics`` are the ids of the columns whose counts and bounds clients get.
     """
     tasks, deletes = [], list[dict[str, Any]]()
-    for one in slices:
+    for files in slices:
         # All deletes of a slice are of its base file, which comes first.
-        references = [len(deletes) + number for number in range(len(one.deletes))]
-        deletes += (_content_file(file, schema, spec, "position-deletes") for file in one.deletes)
-        for number, file in enumerate(one.data):
+        references = [len(deletes) + number for number in range(len(files.deletes))]
+        deletes += (_content_file(file, schema, spec, "position-deletes") for file in files.deletes)
+        for number, file in enumerate(files.data):
             data = _content_file(file, schema, spec, "data") | _statistics(file, schema, with_statistics)
             task: dict[str, Any] = {"data-file": data}
             if references and not number:
@@ -73,21 +73,21 @@ def _content_file(file: DataFile, schema: Schema, spec: PartitionSpec, content: 
     }
 
 
-def _statistics(file: DataFile, schema: Schema, wanted: Collection[int]) -> dict[str, Any]:
-    if not wanted:
+def _statistics(file: DataFile, schema: Schema, ids: Collection[int]) -> dict[str, Any]:
+    if not ids:
         return {}
     bounds = (
         ("lower-bounds", file.lower_bounds),
         ("upper-bounds", file.upper_bounds),
     )
     return {
-        "value-counts": _by_id({id_: count for id_, count in file.value_counts.items() if id_ in wanted}),
-        "null-value-counts": _by_id({id_: count for id_, count in file.null_counts.items() if id_ in wanted}),
-        "nan-value-counts": _by_id({id_: count for id_, count in file.nan_counts.items() if id_ in wanted}),
-        "column-sizes": _by_id({id_: size for id_, size in file.column_sizes.items() if id_ in wanted}),
+        "value-counts": _by_id({id_: count for id_, count in file.value_counts.items() if id_ in ids}),
+        "null-value-counts": _by_id({id_: count for id_, count in file.null_counts.items() if id_ in ids}),
+        "nan-value-counts": _by_id({id_: count for id_, count in file.nan_counts.items() if id_ in ids}),
+        "column-sizes": _by_id({id_: size for id_, size in file.column_sizes.items() if id_ in ids}),
     } | {
-        name: _by_id({id_: _json_bound(schema.find_type(id_), one) for id_, one in known.items() if id_ in wanted})
-        for name, known in bounds
+        name: _by_id({id_: _json_bound(schema.find_type(id_), bound) for id_, bound in values.items() if id_ in ids})
+        for name, values in bounds
     }
 
 

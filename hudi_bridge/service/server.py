@@ -1,4 +1,4 @@
-"""Runs the catalog service; optionally, it builds snapshots of all commits ahead of requests."""
+"""The process of the catalog service; optionally, it builds snapshots of all commits ahead of requests."""
 
 import logging
 import socket
@@ -51,8 +51,8 @@ class Tls:
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
         except (OSError, ValueError) as error:
-            found = f"{self.certificate} and {self.key}: {error}"
-            raise QueryError("TLS", found, "a certificate and its private key in PEM") from error
+            description = f"{self.certificate} and {self.key}: {error}"
+            raise QueryError("TLS", description, "a certificate and its private key in PEM") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +189,8 @@ def _require_writable(scratch: Scratch) -> None:
         scratch.write(_TRIED, b"")
         scratch.remove(_TRIED)
     except OSError as error:
-        found = f"{scratch.storage.shown_path}, where nothing can be written: {error.strerror or error}"
-        raise QueryError("--scratch", found, "a folder to write to") from error
+        description = f"{scratch.storage.shown_path}, where nothing can be written: {error.strerror or error}"
+        raise QueryError("--scratch", description, "a folder to write to") from error
 
 
 @contextmanager
