@@ -1,17 +1,11 @@
-"""The columns of a query -> an Iceberg schema with stable field ids.
+"""The columns of a query as an Iceberg schema with stable field ids, and name mappings for files without ids.
 
 With a schema history, field ids are Hudi's plus 100; lower ones are for columns without an id in Hudi. Otherwise a name
-keeps its first id.
+keeps its first id. A name mapping is for the whole table: a name that two columns have had means the one that has it
+now. PyIceberg's models are copied before they become JSON, since other threads use them.
 
-Source: the Iceberg specification, "Schemas and Data Types"; ``InternalSchema`` of Hudi.
-
-Name mappings, which give field ids to the columns of files that have none.
-
-A mapping is for the whole table: a name that two columns have had means the one that has it now.
-
-Source: the Iceberg specification, "Column Projection" and "Name Mapping Serialization".
-
-PyIceberg's models as JSON, while other threads use them.
+Source: the Iceberg specification, "Schemas and Data Types", "Column Projection" and "Name Mapping Serialization";
+``InternalSchema`` of Hudi.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,13 +108,13 @@ def complete(mapping: NameMapping, paths: Mapping[str, int | None], first_id: in
     """
     completed = mapping.model_copy(deep=True)
     new_ids = count(first_id)
-    known = dict(_iter_names(completed.root, ""))
-    for path in sorted(paths, key=lambda one: one.count(".")):
-        if path not in known:
+    ids_by_path = dict(_iter_names(completed.root, ""))
+    for path in sorted(paths, key=lambda path: path.count(".")):
+        if path not in ids_by_path:
             id_ = paths[path]
-            known[path] = next(new_ids) if id_ is None else id_
+            ids_by_path[path] = next(new_ids) if id_ is None else id_
             siblings = _inside(completed.root, path.split(".")[:-1])
-            siblings.append(_field(known[path], [path.rpartition(".")[2]], []))
+            siblings.append(_field(ids_by_path[path], [path.rpartition(".")[2]], []))
     return completed
 
 
@@ -267,7 +261,7 @@ def with_types(schema: pa.Schema, replaced: Callable[[ArrowType], ArrowType]) ->
 def _with_type(field: "pa.Field[Any]", replaced: Callable[[ArrowType], ArrowType]) -> "pa.Field[Any]":
     kind: Any = field.type
     if pa.types.is_struct(kind):
-        return field.with_type(pa.struct([_with_type(kind.field(one), replaced) for one in range(kind.num_fields)]))
+        return field.with_type(pa.struct([_with_type(kind.field(index), replaced) for index in range(kind.num_fields)]))
     if pa.types.is_list(kind):
         return field.with_type(pa.list_(_with_type(kind.value_field, replaced)))
     if pa.types.is_map(kind):

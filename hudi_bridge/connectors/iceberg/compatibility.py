@@ -1,11 +1,10 @@
-"""Whether an Iceberg client reads the same rows from a base file as Hudi.
+"""Whether an Iceberg client reads the same rows from a base file as Hudi, and what is done if it does not.
 
-They differ if a name belonged to another column when the file was written, or if a type changed in a way that Iceberg
-does not allow.
+Clients read other rows if a name belonged to another column when the file was written, or if a type changed in a way
+that Iceberg does not allow. Slices with such base files are rewritten. A note tells whoever publishes a table which
+clients misread it nevertheless.
 
-Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
-
-What Presto makes of an Iceberg table, as seen with the Iceberg connector of Presto 0.287.
+Presto is a case of its own, as seen with the Iceberg connector of Presto 0.287:
 
 - It ignores the name mapping. In a file without field ids it finds columns by name, and fields of structs in any file.
   It does not tell upper from lower case.
@@ -21,11 +20,7 @@ What Presto makes of an Iceberg table, as seen with the Iceberg connector of Pre
   that is 0.0 passes over -0.0.
 - It does not read decimals of up to 18 digits as longer ones.
 
-Which clients misread a published table, as far as that is known, for a note to whoever publishes it.
-
-Which slices are rewritten although some Iceberg clients could read their base files.
-
-The versions of Iceberg's table format that tables can be shown in.
+Source: the Iceberg specification, "Schema Evolution" and "Column Projection".
 """
 
 import re
@@ -105,15 +100,15 @@ def _read_by_hudi(
     """The column id that Hudi reads each path of the file as, and why a client would read other values, if so."""
     in_query = dict(iter_fields(split.context.schema))
     by_hudi: dict[str, int] = {}
-    for one in base.columns:
-        if one.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS, Outcome.NO_FIELD):
-            return by_hudi, str(one)
-        if one.file_column is None or one.column is None or one.outcome not in READ_OUTCOMES:
+    for column in base.columns:
+        if column.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS, Outcome.NO_FIELD):
+            return by_hudi, str(column)
+        if column.file_column is None or column.column is None or column.outcome not in READ_OUTCOMES:
             continue
-        by_hudi[one.file_column] = columns.ids[one.column]
-        source, target = in_file[one.file_column].type, in_query[one.column].type
+        by_hudi[column.file_column] = columns.ids[column.column]
+        source, target = in_file[column.file_column].type, in_query[column.column].type
         if not _same_values(source, target, split.context.float_widening):
-            return by_hudi, f"column {one.column} is stored as {source}, not as {target}"
+            return by_hudi, f"column {column.column} is stored as {source}, not as {target}"
     return by_hudi, None
 
 
@@ -146,7 +141,7 @@ def _iter_misnamed(path: str, kind: ArrowType, stored: set[str]) -> Iterator[str
         within = [(f"{path}.{child.name}", child.type) for child in kind]
     elif pa.types.is_map(kind):
         within = [(f"{path}.key_value.key", kind.key_type), (f"{path}.key_value.value", kind.item_type)]
-        if any(one not in stored for one, _ in within):
+        if any(name not in stored for name, _ in within):
             yield "maps without key_value, key and value"
             return
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -204,8 +199,8 @@ def schema_for_presto(schema: pa.Schema, *, cut_times: bool) -> pa.Schema:
         raise UnsupportedTableError("fields for Presto", ", ".join(unread), "names of ASCII letters, digits and _")
     names = [path for path, _ in iter_fields(schema)]
     counts = Counter(name.lower() for name in names)
-    if alike := [name for name in names if counts[name.lower()] > 1]:
-        raise UnsupportedTableError("columns for Presto", ", ".join(alike), "names that differ in more than case")
+    if twins := [name for name in names if counts[name.lower()] > 1]:
+        raise UnsupportedTableError("columns for Presto", ", ".join(twins), "names that differ in more than case")
 
     def in_presto(kind: ArrowType) -> ArrowType:
         if pa.types.is_time(kind) or (_has_microseconds(kind) and not cut_times):
@@ -221,7 +216,7 @@ def why_presto_misreads(base: StoredBaseFile, columns: Columns) -> str | None:
     by_lower_case = {path.lower(): path for path in in_file}
     if len(by_lower_case) < len(in_file):
         return "the file has names that differ in nothing but case"
-    by_hudi = {one.column: one.file_column for one in base.columns if one.outcome in READ_OUTCOMES}
+    by_hudi = {column.column: column.file_column for column in base.columns if column.outcome in READ_OUTCOMES}
     for path, field in iter_fields(columns.arrow):
         stored = by_lower_case.get(path.lower())
         if stored != by_hudi.get(path):
@@ -315,8 +310,8 @@ class Rewriting:
         if cut_times and client is None:
             raise QueryError("--cut-times", "no --for", "--for presto, whose timestamps have milliseconds")
         above = None if above_percent is None else above_percent / _PERCENT
-        known = None if client is None else IcebergClient(client)
-        return cls(lists_as_stored=lists_as_stored, above=above, client=known, cut_times=cut_times)
+        known_client = None if client is None else IcebergClient(client)
+        return cls(lists_as_stored=lists_as_stored, above=above, client=known_client, cut_times=cut_times)
 
     def is_due(self, deleted: int, rows: int) -> bool:
         """Whether ``deleted`` of the ``rows`` of a base file are too many."""
@@ -335,12 +330,12 @@ _REMEDIES = {Misreader.OF_LISTS: "leaving out --lists-as-stored", Misreader.PRES
 
 def misread_by(base: StoredBaseFile, columns: Columns) -> Misread:
     """Which clients misread a base file that others read as Hudi does; its footer is read already."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if (lists := reason_nested_misread(base)) is not None:
-        found[Misreader.OF_LISTS] = lists
+        reasons[Misreader.OF_LISTS] = lists
     if (reason := why_presto_misreads(base, columns)) is not None:
-        found[Misreader.PRESTO] = reason
-    return found
+        reasons[Misreader.PRESTO] = reason
+    return reasons
 
 
 def notes_on(
@@ -352,11 +347,11 @@ def notes_on(
         return (*copied, *types_for_presto(schema, cut_times=rewriting.cut_times))
     told: dict[Misreader, list[str]] = {client: [] for client in Misreader}
     told[Misreader.PRESTO] += misread_types(schema)
-    outside = sum(file.partition is None for one in slices for file in one.data)
+    outside = sum(file.partition is None for files in slices for file in files.data)
     if partition_columns and outside:
         told[Misreader.PRESTO].append(f"reads {', '.join(partition_columns)} as null in {_files(outside, 'data file')}")
     for client in Misreader:
-        if reasons := [one.misread[client] for one in slices if client in one.misread]:
+        if reasons := [files.misread[client] for files in slices if client in files.misread]:
             told[client].append(f"misreads {_files(len(reasons), 'base file')} ({min(reasons)})")
     misread = (f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in told.items() if what)
     return (*copied, *misread)
@@ -364,7 +359,7 @@ def notes_on(
 
 def notes_on_copies(slices: Sequence[SliceFiles], rewriting: Rewriting) -> tuple[str, ...]:
     """What to say of base files that were written anew because of their lists or maps, if there are any."""
-    copies = sum(one.base_copy is not None for one in slices)
+    copies = sum(files.base_copy is not None for files in slices)
     if not copies or rewriting.lists_as_stored:
         return ()
     reason = f"{_files(copies, 'base file')} written anew, as {Misreader.OF_LISTS} would misread lists or maps"

@@ -2,14 +2,14 @@
 
 No service waits for another, and each may end at any time:
 
-- Files are written once, under names that are never used again (``unique_names``).
+- Files are written once, under names that are never used again (marks, see ``scratch``).
 - A record that is removed from ``snapshots/`` is first written to ``dropped/``. What it lists goes ``keep_seconds``
   later, unless a record that is there lists it as well: each service looks at the records before it answers, so that
   no client gets a snapshot later than that.
 - A snapshot that is being built uses files of records that are there, or new ones. New files that no record lists stay
   for a period (``period_seconds``); only those of the first half are used, as after a crash.
 
-Files whose names have no mark, those of earlier releases, go when they have been found for ``keep_seconds``.
+Files whose names have no mark go ``keep_seconds`` after they were first seen without a reference.
 """
 
 import time
@@ -42,7 +42,7 @@ _SUFFIXES = {
 
 
 class Garbage:
-    """What is left of earlier snapshots of one table."""
+    """The files of earlier snapshots of one table."""
 
     def __init__(self, scratch: Scratch, keep_seconds: float) -> None:
         self._scratch = scratch
@@ -50,7 +50,7 @@ class Garbage:
         self._dropped: dict[str, IcebergSnapshot | None] = {}
 
     def remove(self, records: SnapshotRecords, slices: Collection[str] = ()) -> int:
-        """Remove what neither the records nor running queries need; the number of files.
+        """Removes what neither the records nor running queries need; returns the number of files.
 
         The records are read anew. ``slices`` are names of slices that are needed as well.
         """
@@ -60,9 +60,9 @@ class Garbage:
         now = time.time()
         since = {name: marked_at(name) or 0 for name in self._dropped}
         expired = [name for name in self._dropped if now - since[name] >= self._keep_seconds]
-        waiting = [one for name, one in self._dropped.items() if name not in expired and one is not None]
+        waiting = [snapshot for name, snapshot in self._dropped.items() if name not in expired and snapshot is not None]
         needed = _files_of([*records.everything(), *waiting])
-        gone = _files_of([one for name in expired if (one := self._dropped[name]) is not None])
+        gone = _files_of([snapshot for name in expired if (snapshot := self._dropped[name]) is not None])
         removed = 0
         unmarked: dict[str, tuple[set[str], tuple[str, ...]]] = {}
         for folder, suffixes in _SUFFIXES.items():
@@ -106,10 +106,10 @@ def _slice_of(name: str) -> str:
 
 def _files_of(snapshots: Sequence[IcebergSnapshot]) -> dict[str, set[str]]:
     """The names of the files that snapshots list, by folder."""
-    lists = {one.manifest_list for one in snapshots if one.manifest_list is not None}
+    lists = {snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None}
     return {
-        DATA: {name for one in snapshots for name in one.own_files},
-        SLICES: {f"{name}.json" for one in snapshots for name in one.slices},
-        METADATA: lists | {name for one in snapshots for name in one.manifests},
+        DATA: {name for snapshot in snapshots for name in snapshot.own_files},
+        SLICES: {f"{name}.json" for snapshot in snapshots for name in snapshot.slices},
+        METADATA: lists | {name for snapshot in snapshots for name in snapshot.manifests},
         **{folder: set() for folder in (TABLES, SNAPSHOTS, DROPPED, GIVEN, CLAIMS)},
     }

@@ -1,15 +1,14 @@
-"""The files of all slices -> Iceberg manifests.
+"""Writes the files of all slices as Iceberg manifests, and manifest lists, of versions 2 and 3.
 
-File ids alone decide which run of slices a manifest lists, so that a changed slice changes only the manifests of its
-run. In version 2 all files have the same sequence number: a position delete then applies to the data file that it
-names, whichever was written first. In version 3, where the sequence number tells when a row was last updated, it is the
-instant of the newest write that the file shows, and ids of rows are given to the files themselves.
+File ids alone decide which adjacent slices share a manifest, so that a changed slice changes only its own manifests. In
+version 2 all files have the same sequence number: a position delete then applies to the data file that it names,
+whichever was written first. In version 3 the sequence number tells when a row was last updated. It is the instant of
+the newest write that the file shows, and ids of rows are given to the files themselves.
 
-Source: the Iceberg specification, "Manifests", "Row Lineage" and "Deletion Vectors".
+PyIceberg writes version 2; what version 3 adds is written here.
 
-Writers of manifests and manifest lists of versions 2 and 3, of which PyIceberg writes some of version 2.
-
-Source: the Iceberg specification, "Manifests", "Manifest Lists" and "First Row ID Assignment".
+Source: the Iceberg specification, "Manifests", "Manifest Lists", "First Row ID Assignment", "Row Lineage" and "Deletion
+Vectors".
 """
 
 import hashlib
@@ -229,7 +228,7 @@ class ManifestWriter:
             str(spec),
             content,
             sorted({name for name, _ in listed}),
-            *(() if self.lineage is None else ([(one.sequence_number, one.first_row_id) for one in entries],)),
+            *(() if self.lineage is None else ([(entry.sequence_number, entry.first_row_id) for entry in entries],)),
         )
         key = f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}-m{content.value}"
         if key not in self.written:
@@ -248,7 +247,7 @@ class ManifestWriter:
     ) -> ManifestFile:
         path = f"{METADATA}/{name}"
         output = InMemory(self.locations.uri(self.scratch.storage, path))
-        newest = max(one.sequence_number for one in files)
+        newest = max(file.sequence_number for file in files)
         version = FormatVersion.V2 if self.lineage is None else FormatVersion.V3
         with manifest_writer(version, content, spec, self.schema, output, newest) as manifest:
             for one in files:
@@ -259,7 +258,7 @@ class ManifestWriter:
         if self.lineage is None:
             return described
         return with_first_row_id(
-            described, min((one.first_row_id for one in files if one.first_row_id is not None), default=None)
+            described, min((file.first_row_id for file in files if file.first_row_id is not None), default=None)
         )
 
 

@@ -1,13 +1,11 @@
-"""Snapshots of a Hudi table -> the metadata of an Iceberg table.
+"""The metadata of an Iceberg table, made of snapshots of a Hudi table, and the record on disk of each snapshot.
 
-The snapshot log lists every commit that the Hudi table can be read as of, built or not: a time-travel query to one
-that is not built fails, instead of getting an older snapshot.
+The snapshot log lists every commit that the Hudi table can be read as of, built or not: a time-travel query to a
+snapshot that is not built fails, instead of getting an older one.
+
+A record makes a snapshot visible, and is written after its files. Files that no record lists can be removed.
 
 Source: the Iceberg specification, "Table Metadata Fields", and Iceberg's ``SnapshotUtil.snapshotIdAsOfTime``.
-
-An Iceberg snapshot of the table as of one instant, and its record on disk, which makes it visible.
-
-The record is written last. Files that no record lists can be removed.
 """
 
 import json
@@ -199,7 +197,7 @@ def metadata_text(metadata: TableMetadataV2 | TableMetadataV3) -> str:
 
 
 def _next_row_id(snapshots: Sequence[IcebergSnapshot]) -> int:
-    return max((one.lineage.next_row_id for one in snapshots if one.lineage is not None), default=0)
+    return max((snapshot.lineage.next_row_id for snapshot in snapshots if snapshot.lineage is not None), default=0)
 
 
 def _mapping(snapshots: Sequence[IcebergSnapshot]) -> NameMapping:

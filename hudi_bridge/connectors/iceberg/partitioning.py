@@ -48,8 +48,8 @@ class Partitioning:
             return None
         if not self.nulls and not all(values[name].is_valid for name in self.names):
             return None
-        known = in_path_and_file(split, stored, footer)
-        if not all(known.get(name, False) for name in self.names):
+        is_in_path_and_file = in_path_and_file(split, stored, footer)
+        if not all(is_in_path_and_file.get(name, False) for name in self.names):
             return None
         return tuple(_iceberg_value(values[name]) for name in self.names)
 

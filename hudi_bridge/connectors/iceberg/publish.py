@@ -115,8 +115,10 @@ def _require_no_higher_version(folder: Scratch, format_version: FormatVersion) -
     except (ValueError, KeyError, TypeError):
         return
     if isinstance(published, int) and published > format_version:
-        found = f"{format_version} for a folder that was published in version {published}"
-        raise QueryError("--format-version", found, f"{published}, or another folder: a table cannot be downgraded")
+        description = f"{format_version} for a folder that was published in version {published}"
+        raise QueryError(
+            "--format-version", description, f"{published}, or another folder: a table cannot be downgraded"
+        )
 
 
 def _name(version: int) -> str:

@@ -1,24 +1,22 @@
-"""Ids of rows, as version 3 of Iceberg's format wants them: each data file of a table has a range of its own.
+"""Ids of rows in version 3 of Iceberg's format: each data file of a table has a range of ids of its own.
 
 A file keeps its range as long as a snapshot lists it. Rows that logs replace or insert are in files of their own, so
-that they get new ids, as a delete and an insert would give them. Services that share a folder claim the ranges
-(``row_id_claims``).
+that they get new ids, as a delete and an insert would give them.
 
-Source: the Iceberg specification, "Row Lineage" and "Snapshot Row IDs".
+Services that share a folder claim ranges there, so that no two have the same. A claim is a file whose name is its
+range. A service writes its claim, and then lists the folder. If another claim ends above the begin of its own, it
+leaves its claim there and tries again above all others. Otherwise the range is its own, and it removes the other
+claims, which all end before.
 
-Ranges of ids of rows that services claim in a folder which they share, so that no two have the same.
-
-A claim is a file that has its range as its name. Whoever wants one writes it, and then lists the folder: if another
-claim ends above the begin of its own, it leaves that as it is and tries again above all. Otherwise the range is its
-own, and it removes the other claims, which all end before.
-
-Why no id is in two ranges: of two services with ranges that overlap, one has written its claim last, and has listed the
-folder after that. At that time, the claim of the other one was there, or somebody had removed it. Nobody removes claims
-but a service that has a range above them, whose own claim is there or was removed in the same way. So the last one has
-found a claim that ends above its begin, and has not taken its range.
+Why no id is in two ranges: suppose the ranges of two services overlap. One of them wrote its claim last, and listed the
+folder after that. At that time the claim of the other was there, or somebody had removed it. Only a service with a
+range above a claim removes it, and the claim of that service was there or was removed in the same way. So the last
+service saw a claim that ends above its begin, and has not taken its range.
 
 This needs no clock and no lock, but a folder whose listings have all files that were written before: those of disks,
 and of stores such as S3, Google Cloud Storage and Azure.
+
+Source: the Iceberg specification, "Row Lineage" and "Snapshot Row IDs".
 """
 
 import random
@@ -74,8 +72,8 @@ class RowIds:
         return RowLineage(first_row_id=self.next_row_id, added_rows=following - self.next_row_id, ranges=ranges)
 
     def _range_of(self, file: DataFile) -> tuple[int, int] | None:
-        known = self.ranges.get(file.location)
-        return known if known is not None and known[1] == file.rows else None
+        row_range = self.ranges.get(file.location)
+        return row_range if row_range is not None and row_range[1] == file.rows else None
 
 
 def lineage_to_json(lineage: RowLineage | None) -> object:
@@ -130,20 +128,20 @@ class RowIdClaims:
         Raises:
             StorageError: other services are faster each time.
         """
-        first = max([at_least, *(one.end for one in self._claims())])
+        first = max([at_least, *(claim.end for claim in self._claims())])
         if not count:
             return first
         for _ in range(_MOST_TRIES):
             name = f"{first}-{first + count}-{new_mark()}{_SUFFIX}"
             self._scratch.write(f"{CLAIMS}/{name}", b"")
-            others = [one for one in self._claims() if one.name != name]
-            if all(one.end <= first for one in others):
-                for one in others:
-                    self._scratch.remove(f"{CLAIMS}/{one.name}")
+            others = [claim for claim in self._claims() if claim.name != name]
+            if all(claim.end <= first for claim in others):
+                for claim in others:
+                    self._scratch.remove(f"{CLAIMS}/{claim.name}")
                 return first
             # Those who try again at the same time hardly begin at the same id: one of them is above the others.
-            widest = max(count, *(one.end - one.first for one in others))
-            first = max(first + count, *(one.end for one in others)) + widest * random.randrange(_LANES)  # noqa: S311
+            widest = max(count, *(claim.end - claim.first for claim in others))
+            first = max(first + count, *(claim.end for claim in others)) + widest * random.randrange(_LANES)  # noqa: S311
         raise StorageError(self._scratch.storage.shown_path, "claim", "other services claim ids of rows all the time")
 
     def _claims(self) -> list[_Claim]:

@@ -1,7 +1,4 @@
-"""A Hudi table as the service reads it, and the table metadata that its clients get.
-
-Counters of the service, and their Prometheus text format.
-"""
+"""A Hudi table as Iceberg clients see it: how it is read, its table metadata, and counters of the work on it."""
 
 import hashlib
 import logging
@@ -79,10 +76,10 @@ class Counters:
         lines = []
         for name, (kind, text) in _HELP.items():
             lines += [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
-            found = {labels: value for (one, labels), value in values.items() if one == name} or {"": 0}
+            by_labels = {labels: value for (counter, labels), value in values.items() if counter == name} or {"": 0}
             lines += [
                 f"{_PREFIX}{name}{{{labels}}} {value}" if labels else f"{_PREFIX}{name} {value}"
-                for labels, value in sorted(found.items())
+                for labels, value in sorted(by_labels.items())
             ]
         return "\n".join(lines) + "\n"
 
@@ -190,7 +187,10 @@ class PublishedMetadata:
     def of(self, table: HudiTable, snapshots: Sequence[IcebergSnapshot]) -> Published:
         """The metadata of some snapshots, ordered by instant; the file is written unless it is there."""
         period = current_period(self._served.settings.keep_seconds)
-        made_of = [(one.instant, one.state, one.manifest_list, dict(one.columns.ids)) for one in snapshots]
+        made_of = [
+            (snapshot.instant, snapshot.state, snapshot.manifest_list, dict(snapshot.columns.ids))
+            for snapshot in snapshots
+        ]
         key = repr((period, made_of))
         if key not in self._published:
             locations = self._served.settings.locations
@@ -225,4 +225,4 @@ class PublishedMetadata:
 
     def keep_present(self, names: Collection[str]) -> None:
         """Forget all files but those with these names."""
-        self._published = {key: one for key, one in self._published.items() if one.name in names}
+        self._published = {key: published for key, published in self._published.items() if published.name in names}

@@ -1,14 +1,12 @@
-"""A file slice -> the files that an Iceberg client reads for it.
+"""Turns a file slice into the files that an Iceberg client reads for it.
 
-These are the base file, position deletes or a deletion vector, and new rows; or, if clients would misread the base
-file, all merged rows. Where it is lists or maps that some would misread, a copy takes the place of the base file: it is
-written once, however many logs follow.
+These are the base file, position deletes or a deletion vector, and new rows. If clients would misread the base file,
+they are one file of all merged rows. If clients misread only its lists or maps, a copy takes the place of the base
+file; it is written once, however many logs follow.
 
-Source: the Iceberg specification, "Position Delete Files" and "Deletion Vectors".
+Files that are written get bounds of floating-point columns without NaN, and the number of values that are NaN.
 
-Floating-point columns of a file that is written: how many values are NaN, and the bounds of the others.
-
-Source: the Iceberg specification, "Manifests": bounds leave NaN out.
+Source: the Iceberg specification, "Position Delete Files", "Deletion Vectors" and "Manifests", for bounds.
 """
 
 import hashlib
@@ -200,9 +198,9 @@ class SliceBuilder:
         if self.rewriting.client is IcebergClient.PRESTO and why_presto_misreads(base, self.columns) is not None:
             return None
         partition = self.partitioning.of_file(split, base.schema, base.footer)
-        known = in_path_and_file(split, base.schema, base.footer)
+        is_in_path_and_file = in_path_and_file(split, base.schema, base.footer)
         for name in split.path_values:
-            if not known[name] or (name not in base.schema.names and partition is None):
+            if not is_in_path_and_file[name] or (name not in base.schema.names and partition is None):
                 return None
         ids = names_to_ids(self.columns.mapping, self.columns.schema)
         return self._data_file(
@@ -228,36 +226,36 @@ class SliceBuilder:
         split: RealtimeFileSplit,
         delta: SliceDelta,
         base: StoredBaseFile,
-        kept: DataFile,
+        base_data: DataFile,
         copy_of_base: Callable[[], SliceFiles] | None,
         name: str,
     ) -> SliceFiles | None:
         """The base file, or its copy, with new rows and position deletes; None if the slice has to be rewritten."""
         written = self._write_rows(split, f"{name}-rows", delta.rows())
         deleted = delta.deleted_positions
-        if self.rewriting.is_due(len(deleted), kept.rows):
+        if self.rewriting.is_due(len(deleted), base_data.rows):
             if written is not None:
                 self.scratch.remove(f"{DATA}/{self._file_name(written)}")
             return None
         deletes = copy = None
-        if copy_of_base is not None and len(deleted) < kept.rows:
+        if copy_of_base is not None and len(deleted) < base_data.rows:
             copy = copy_of_base()
-            kept = _all_rows(copy, kept.rows, base.path)
-        if len(deleted) == kept.rows:
-            kept = replace(kept, rows=0)
+            base_data = _all_rows(copy, base_data.rows, base.path)
+        if len(deleted) == base_data.rows:
+            base_data = replace(base_data, rows=0)
         elif len(deleted):
-            deletes = self._write_deletes(f"{name}-deletes", kept, deleted)
+            deletes = self._write_deletes(f"{name}-deletes", base_data, deleted)
         return SliceFiles(
             name=name,
-            data=tuple(file for file in (kept, written) if file is not None and file.rows),
+            data=tuple(file for file in (base_data, written) if file is not None and file.rows),
             deletes=() if deletes is None else (deletes,),
             own_files=(
                 *(self._file_name(file) for file in (written, deletes) if file is not None),
                 *(() if copy is None else copy.own_files),
             ),
             counted=delta.counted_instants,
-            stored_paths=tuple(path for path, _ in base.fields()) if kept.rows and copy is None else (),
-            misread=misread_by(base, self.columns) if kept.rows and copy is None else {},
+            stored_paths=tuple(path for path, _ in base.fields()) if base_data.rows and copy is None else (),
+            misread=misread_by(base, self.columns) if base_data.rows and copy is None else {},
             base_copy=None if copy is None else copy.name,
         )
 
@@ -392,7 +390,7 @@ def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= _ROWS_PER_GROUP:
+        if sum(table.num_rows for table in waiting) >= _ROWS_PER_GROUP:
             yield _in_types_of_iceberg(pa.Table.from_batches(waiting), schema)
             waiting = []
     if waiting:

@@ -148,19 +148,21 @@ def data_file(
     partition: tuple[Any, ...] | None,
 ) -> DataFile:
     """The data file of a footer; ``ids`` are the field ids of the file's columns by dotted path."""
-    known = {ids[path]: statistics for path, statistics in column_statistics(footer, ids).items()}
-    bounds = {id_: _bounds(schema.find_type(id_), statistics) for id_, statistics in known.items()}
+    statistics_by_id = {ids[path]: statistics for path, statistics in column_statistics(footer, ids).items()}
+    bounds = {id_: _bounds(schema.find_type(id_), statistics) for id_, statistics in statistics_by_id.items()}
     return DataFile(
         location=location,
         rows=footer.num_rows,
         size_bytes=size_bytes,
         partition=partition,
-        value_counts={id_: statistics.values for id_, statistics in known.items()},
-        null_counts={id_: statistics.nulls for id_, statistics in known.items() if statistics.nulls is not None},
+        value_counts={id_: statistics.values for id_, statistics in statistics_by_id.items()},
+        null_counts={
+            id_: statistics.nulls for id_, statistics in statistics_by_id.items() if statistics.nulls is not None
+        },
         lower_bounds={id_: lower for id_, (lower, _) in bounds.items() if lower is not None},
         upper_bounds={id_: upper for id_, (_, upper) in bounds.items() if upper is not None},
         split_offsets=tuple(_offsets(footer)),
-        column_sizes={id_: statistics.stored_bytes for id_, statistics in known.items()},
+        column_sizes={id_: statistics.stored_bytes for id_, statistics in statistics_by_id.items()},
     )
 
 
@@ -255,8 +257,8 @@ def slice_to_json(files: SliceFiles) -> bytes:
     document = {
         "format": _FORMAT,
         "name": files.name,
-        "data": [_file_to_json(one) for one in files.data],
-        "deletes": [_file_to_json(one) for one in files.deletes],
+        "data": [_file_to_json(file) for file in files.data],
+        "deletes": [_file_to_json(file) for file in files.deletes],
         "own_files": files.own_files,
         "counted": dict(files.counted),
         "stored_paths": files.stored_paths,

@@ -95,7 +95,7 @@ class SnapshotBuilder:
         for note in notes_on_copies(files, self.rewriting):
             _LOG.info("%s: %s", ascii(self.storage.shown_path), note)
         spec = partitioning.spec(columns.schema)
-        data = (file for one in files for file in one.data)
+        data = (file for slice_files in files for file in slice_files.data)
         lineage = None if self.format_version is FormatVersion.V2 else lineage_of(data)
         snapshot_id = int(dataset.instant)
         writer = ManifestWriter(
@@ -118,13 +118,13 @@ class SnapshotBuilder:
                 snapshot_id, manifests, None if lineage is None else lineage.first_row_id
             ),
             manifests=tuple(name for name, _ in manifests),
-            slices=tuple(name for one in files for name in one.names),
-            own_files=tuple(name for one in files for name in one.own_files),
-            stored_paths=tuple(sorted({path for one in files for path in one.stored_paths})),
-            data_files=sum(len(one.data) for one in files),
-            delete_files=sum(len(one.deletes) for one in files),
-            position_deletes=sum(file.rows for one in files for file in one.deletes),
-            rows=sum(file.rows for one in files for file in one.data),
+            slices=tuple(name for slice_files in files for name in slice_files.names),
+            own_files=tuple(name for slice_files in files for name in slice_files.own_files),
+            stored_paths=tuple(sorted({path for slice_files in files for path in slice_files.stored_paths})),
+            data_files=sum(len(slice_files.data) for slice_files in files),
+            delete_files=sum(len(slice_files.deletes) for slice_files in files),
+            position_deletes=sum(file.rows for slice_files in files for file in slice_files.deletes),
+            rows=sum(file.rows for slice_files in files for file in slice_files.data),
             client=self.rewriting.client,
             notes=notes_on(dataset.schema, files, partitioning.names, self.rewriting),
             lineage=lineage,

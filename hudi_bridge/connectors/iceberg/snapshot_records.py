@@ -72,7 +72,9 @@ class SnapshotRecords:
 
     def find(self, instant: str, state: str) -> IcebergSnapshot | None:
         """The snapshot of a state of an instant; None if there is none."""
-        names = [name for name, one in self._records.items() if (one.instant, one.state) == (instant, state)]
+        names = [
+            name for name, snapshot in self._records.items() if (snapshot.instant, snapshot.state) == (instant, state)
+        ]
         return self._records[min(names, key=self._precedence)] if names else None
 
     def ids(self) -> Ids:
@@ -86,9 +88,9 @@ class SnapshotRecords:
         """The ids of the rows of a new snapshot: those that its files have had, and others that nobody has had."""
         self.refresh()
         listed = tuple(files)
-        known = RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
-        first = self._claims.claim(known.new_rows(listed), known.next_row_id)
-        return replace(known, next_row_id=first).assign(listed)
+        row_ids = RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
+        first = self._claims.claim(row_ids.new_rows(listed), row_ids.next_row_id)
+        return replace(row_ids, next_row_id=first).assign(listed)
 
     def all(self) -> Sequence[IcebergSnapshot]:
         """The snapshot of each instant, ordered by instant."""
@@ -100,7 +102,7 @@ class SnapshotRecords:
 
     def up_to(self, snapshot: IcebergSnapshot, most: int) -> Sequence[IcebergSnapshot]:
         """A snapshot, and those before it: the last ``most`` instants in order."""
-        before = [one for one in self.all() if one.instant < snapshot.instant]
+        before = [other for other in self.all() if other.instant < snapshot.instant]
         return [*before, snapshot][-most:]
 
     def publish(self, snapshot: IcebergSnapshot) -> IcebergSnapshot:
@@ -121,9 +123,9 @@ class SnapshotRecords:
         """
         used_since = time.time() - keep_seconds
         listed = self._listed()
-        kept = set(listed[-keep:])
-        kept |= {name for name in listed if self._used.get(self._records[name].instant, 0) > used_since}
-        due = self._records.keys() - kept
+        needed = set(listed[-keep:])
+        needed |= {name for name in listed if self._used.get(self._records[name].instant, 0) > used_since}
+        due = self._records.keys() - needed
         has_lineage = any(self._records[name].lineage is not None for name in due)
         for name in due:
             self._drop(name)
@@ -139,8 +141,8 @@ class SnapshotRecords:
 
         If they are built again, the rows of base files have the same ids.
         """
-        for name, one in list(self._records.items()):
-            if one in snapshots:
+        for name, snapshot in list(self._records.items()):
+            if snapshot in snapshots:
                 self._scratch.remove(f"{SNAPSHOTS}/{name}")
                 del self._records[name]
 
@@ -169,14 +171,14 @@ class SnapshotRecords:
         if snapshot.lineage is None:
             return
         for location, (first, rows) in snapshot.lineage.ranges.items():
-            known = self._row_ranges.get(location)
-            if known is None or known[1] != rows or first < known[0]:
+            earlier = self._row_ranges.get(location)
+            if earlier is None or earlier[1] != rows or first < earlier[0]:
                 self._row_ranges[location] = first, rows
 
     def _next_row_id(self) -> int:
         """An id above all of the snapshots; claims are above those of snapshots that are gone."""
-        known = (snapshot.lineage.next_row_id for snapshot in self.everything() if snapshot.lineage is not None)
-        return max(known, default=0)
+        next_ids = (snapshot.lineage.next_row_id for snapshot in self.everything() if snapshot.lineage is not None)
+        return max(next_ids, default=0)
 
 
 def read_record(scratch: Scratch, path: str) -> IcebergSnapshot | None:
