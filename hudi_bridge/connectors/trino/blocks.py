@@ -95,10 +95,10 @@ class Blocks:
             CorruptLogFileError: a block does not match its header.
             UnsupportedTableError: Trino cannot merge a block.
         """
-        for place, split in enumerate(splits):
+        for index, split in enumerate(splits):
             of_slice = {
                 "publication": self.publication,
-                "place": place,
+                "place": index,
                 "partition_path": split.partition_path,
                 "file_id": split.file_id,
             }
@@ -140,10 +140,10 @@ class Blocks:
             "writer_schema": block.writer_schema,
         }
         if self.for_merging and block.counts and block.block_type != _DELETE_BLOCK:
-            known = (block.writer_schema, block.instant_time)
-            if known not in layouts:
-                layouts[known] = _layout(split, block)
-            of_block["layout"] = layouts[known]
+            key = (block.writer_schema, block.instant_time)
+            if key not in layouts:
+                layouts[key] = _layout(split, block)
+            of_block["layout"] = layouts[key]
         if block.records is not None:
             yield from (of_block | chunk for chunk in self._chunks(block))
         elif block.deletes is not None:

@@ -1,13 +1,12 @@
 """Whether the Hive connector of Trino or Presto reads the same values from a base file as Hudi.
 
 The connector finds columns by name, ignoring case, skips files and folders whose names begin with a dot or an
-underscore, and converts no types but int to long. Hudi may find a column by its id, and convert its type.
+underscore, and converts no types but int to long. Hudi may find a column by its id, and convert its type. Presto's
+connector cuts timestamps to milliseconds, and reads no binaries of a fixed size.
 
-Presto's cuts timestamps to milliseconds, and reads no binaries of a fixed size.
+``LogColumns`` are the columns of published log records: the Hudi table's, and those that SQL needs to merge.
 
 Source: ``HiveUtil``, ``ParquetPageSourceFactory`` and ``HiveFileIterator`` of Trino; ``ColumnReaderFactory`` of Presto.
-
-The columns of published log records: the Hudi table's, and those that SQL needs to merge.
 """
 
 from dataclasses import dataclass
@@ -84,9 +83,13 @@ def why_unreadable(base: StoredBaseFile, columns: LogColumns) -> str | None:
 
 
 def _why_unreadable_by_presto(base: StoredBaseFile, columns: LogColumns) -> str | None:
-    wanted = {one.file_column for one in base.columns if one.column is not None and one.outcome is not Outcome.DROPPED}
+    file_columns = {
+        column.file_column
+        for column in base.columns
+        if column.column is not None and column.outcome is not Outcome.DROPPED
+    }
     for field in base.schema:
-        if field.name not in wanted:
+        if field.name not in file_columns:
             continue
         kinds = tuple(types_within(field.type))
         if not columns.cut_times and any(pa.types.is_timestamp(kind) and kind.unit != "ms" for kind in kinds):

@@ -85,7 +85,9 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
         return compared  # what always wins is contested only if its fields are merged, which are those of rows
     if outcomes == (LATER, LATER, LATER):
         return "TRUE"
-    row, delete, unordered_delete = ({EARLIER: "FALSE", LATER: "TRUE", HIGHER: compared}[one] for one in outcomes)
+    row, delete, unordered_delete = (
+        {EARLIER: "FALSE", LATER: "TRUE", HIGHER: compared}[outcome] for outcome in outcomes
+    )
     return f"CASE WHEN l.is_always THEN {unordered_delete} WHEN l.is_explicit THEN {delete} ELSE {row} END"
 
 
@@ -94,7 +96,7 @@ def outcome(outcomes: Outcomes, what: str, not_lower: str) -> str:
     conditions = {EARLIER: "FALSE", LATER: "TRUE", HIGHER: not_lower}
     if len(set(outcomes)) == 1:
         return conditions[outcomes[0]]
-    cases = " ".join(f"WHEN {kind} THEN {conditions[one]}" for kind, one in enumerate(outcomes))
+    cases = " ".join(f"WHEN {kind} THEN {conditions[outcome]}" for kind, outcome in enumerate(outcomes))
     return f"CASE {what} {cases} END"
 
 
@@ -109,7 +111,7 @@ def later_replaces(rule: MergeRule, kinds: Sequence[ArrowType], earlier: str, la
     cases = [outcome(outcomes, f"{later}.what", not_lower) for outcomes in rule.precedence.in_logs]
     if len(set(cases)) == 1:
         return cases[0]
-    return f"CASE {earlier}.what {' '.join(f'WHEN {kind} THEN {one}' for kind, one in enumerate(cases))} END"
+    return f"CASE {earlier}.what {' '.join(f'WHEN {kind} THEN {case}' for kind, case in enumerate(cases))} END"
 
 
 def compares_not_lower(

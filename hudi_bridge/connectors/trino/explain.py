@@ -3,10 +3,9 @@
 Nothing is written. The counts are those of a first publication, which reads the log files and the record keys of their
 base files. File slices that SQL cannot read or merge would be published whole.
 
-What Presto's own connectors show of a table: Hive's and Hudi's, which both read with Hudi 0.14.
-
-Seen on Presto 0.287. A table is registered in a Hive metastore, and the input formats of the table and of each
-partition decide whether log files are read.
+What Presto's own connectors for Hive and Hudi show of a table is as seen on Presto 0.287; both read with Hudi 0.14. A
+table is registered in a Hive metastore, and the input formats of the table and of each partition decide whether log
+files are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +89,7 @@ def _wrong_order(splits: Iterable[RealtimeFileSplit]) -> str | None:
 
 
 def _has_dates(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow
-    return any(pa.types.is_date(one) or pa.types.is_timestamp(one) for one in types_within(kind))
+    return any(pa.types.is_date(inner) or pa.types.is_timestamp(inner) for inner in types_within(kind))
 
 
 _ROUTES: Mapping[str, pa.DataType] = {
@@ -270,17 +269,17 @@ def _refusal(
 
 def _other_types(context: ReadContext, dialect: Dialect) -> list[str]:
     """The columns that a view shows in another type than the table's."""
-    found = []
+    reasons = []
     for field in context.schema:
         kind = field.type
         if pa.types.is_fixed_size_binary(kind):
-            found.append(f"{field.name}: {kind} as varbinary")
+            reasons.append(f"{field.name}: {kind} as varbinary")
         elif pa.types.is_time(kind) and dialect is not Dialect.TRINO:
-            found.append(f"{field.name}: {kind} as bigint, in microseconds")
+            reasons.append(f"{field.name}: {kind} as bigint, in microseconds")
         elif pa.types.is_timestamp(kind) and dialect is Dialect.PRESTO and kind.unit == "us":
-            found.append(f"{field.name}: {kind} as bigint, in microseconds since 1970")
+            reasons.append(f"{field.name}: {kind} as bigint, in microseconds since 1970")
         elif pa.types.is_timestamp(kind) and dialect is not Dialect.TRINO and kind.tz is not None:
-            found.append(f"{field.name}: {kind} as timestamp, in UTC")
+            reasons.append(f"{field.name}: {kind} as timestamp, in UTC")
         elif (pa.types.is_time(kind) or pa.types.is_timestamp(kind)) and kind.unit == "ms":
-            found.append(f"{field.name}: {kind} as {shown_type(kind, field.name)}")
-    return found
+            reasons.append(f"{field.name}: {kind} as {shown_type(kind, field.name)}")
+    return reasons

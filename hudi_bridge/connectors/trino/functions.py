@@ -146,8 +146,8 @@ def _moment(kind: Any) -> str | None:  # noqa: ANN401 - an Arrow type
 def _create(name: str, parameters: list[str], returns: str, text: str) -> str:
     text = f"{_FUTURE}{text}"
     if len(text.encode()) > _MOST_BYTES:
-        found = f"{len(text.encode())} bytes"
-        raise UnsupportedTableError("text of a Python function", found, f"texts of up to {_MOST_BYTES} bytes")
+        size = f"{len(text.encode())} bytes"
+        raise UnsupportedTableError("text of a Python function", size, f"texts of up to {_MOST_BYTES} bytes")
     return (
         f"CREATE OR REPLACE FUNCTION {name}({', '.join(parameters)})\n"
         f"RETURNS {returns}\nLANGUAGE PYTHON\nRETURNS NULL ON NULL INPUT\n"

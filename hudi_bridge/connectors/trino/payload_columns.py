@@ -1,16 +1,13 @@
-"""The columns that a payload's ``combine_and_get_update_value`` looks into or writes, from its text.
-
-Trino passes values to Python one by one, which is most of the cost of a payload. A column that a payload only copies
-need not be passed: it is enough to know which of the two rows it comes from.
-
-Only what is certain counts. The two rows, and variables that hold such a row, may be copied, returned, asked for
-constant names and given values for constant names, and passed on to methods of the payload. Whatever else a text does
-with them, all columns are passed.
-
-A user's payload -> Python text that defines it without this package.
+"""The text of a user's payload: as Python that Trino runs, and which columns it needs.
 
 The text is the module of the payload's class, without its imports from this package. It may import only what Trino's
 Python has, with its small memory: modules of the standard library.
+
+Trino passes values to Python one by one, which is most of the cost of a payload. A column that
+``combine_and_get_update_value`` only copies need not be passed: it is enough to know which of the two rows it comes
+from. Only what is certain counts. The two rows, and variables that hold such a row, may be copied, returned, asked for
+constant names and given values for constant names, and passed on to methods of the payload. If the text does anything
+else with them, all columns are passed.
 
 Source: trino-wasm-python, which has CPython 3.13 without threads, sockets and C extensions.
 """
@@ -178,7 +175,7 @@ class _Touched:
         if method is None or method.decorator_list:
             raise _UncertainError
         given = method.args
-        own, *others = [one.arg for one in (*given.posonlyargs, *given.args)] or [""]
+        own, *others = [argument.arg for argument in (*given.posonlyargs, *given.args)] or [""]
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or len(others) != len(is_row):
             raise _UncertainError
         rows = {other for other, is_one in zip(others, is_row, strict=True) if is_one}
@@ -199,8 +196,8 @@ class _Body:
             for node in ast.walk(statement)
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         ]
-        while found := {name for name, value in assigned if self._is_row(value)} - self._rows:
-            self._rows |= found
+        while new_rows := {name for name, value in assigned if self._is_row(value)} - self._rows:
+            self._rows |= new_rows
         self._add_statements(body)
 
     def _is_row(self, node: ast.expr) -> bool:
@@ -273,10 +270,10 @@ class _Body:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr=name), args=given, keywords=[]) if (
                 own == self._own
             ):
-                is_row = tuple(isinstance(one, ast.Name) and one.id in self._rows for one in given)
-                for one, is_one in zip(given, is_row, strict=True):
+                is_row = tuple(isinstance(argument, ast.Name) and argument.id in self._rows for argument in given)
+                for argument, is_one in zip(given, is_row, strict=True):
                     if not is_one:
-                        self._add(one)
+                        self._add(argument)
                 self._touched.add_method(name, is_row)
             case _:
                 raise _UncertainError

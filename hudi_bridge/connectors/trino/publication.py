@@ -133,8 +133,8 @@ class Publication:
             return None
         try:
             document = json.loads(content)
-            if (found := document.pop("format")) != _FORMAT:
-                raise QueryError(CURRENT, f"format {found!r}", f"format {_FORMAT}: publish to a new folder")
+            if (version := document.pop("format")) != _FORMAT:
+                raise QueryError(CURRENT, f"format {version!r}", f"format {_FORMAT}: publish to a new folder")
             document["engine"] = Engine(document["engine"])
             context = context_from_json(document.pop("context"), payloads or {})
             kept = tuple((folder, publication) for folder, publication in document.pop("kept"))
@@ -165,10 +165,10 @@ def write_slices(
     """Write the slices file of a publication, with the schema of ``slices_schema``."""
     stored = schema.names[len(_SLICE_FIELDS) :]
     rows = [
-        {name: getattr(one, name) for name in _SLICE_FIELDS if name not in _PUBLICATION_FIELDS}
-        | dict(zip(stored, one.path_values, strict=False))
+        {name: getattr(published, name) for name in _SLICE_FIELDS if name not in _PUBLICATION_FIELDS}
+        | dict(zip(stored, published.path_values, strict=False))
         | {"publication": publication, "number": number}
-        for number, one in enumerate(slices)
+        for number, published in enumerate(slices)
     ]
     with scratch.appearing(f"{folder}/{SLICES}/{publication}.parquet") as file:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, store_schema=False)

@@ -133,21 +133,23 @@ class _Publisher:
     def publish(self, keep: int, *, blocks: bool, leave_seconds: float) -> Published:
         """Publish, and remove orphan files."""
         last = self._last()
-        known = self._known(last)
-        reused = [known.get(self._key(split)) for split in self._splits]
+        cached = self._known(last)
+        reused = [cached.get(self._key(split)) for split in self._splits]
         at_once = max(1, min(len(self._splits), os.cpu_count() or 1))
         build = partial(self._build, at_once=at_once)
         pairs = zip(self._splits, reused, strict=True)
         slices = map_in_threads(lambda pair: pair[1] or build(pair[0]), pairs, at_once)
         self._write_empty()
-        digest = hashlib.sha256(repr([(one.key, one.counted) for one in slices]).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(
+            repr([(published.key, published.counted) for published in slices]).encode()
+        ).hexdigest()[:8]
         name = f"{self._context.latest_instant}-{digest}"
         block_rows = self._write_blocks(name) if blocks else 0
         write_slices(self._scratch, self._folder, name, slices, slices_schema(self._context, self._columns))
         others = [entry for entry in (last.kept if last else ()) if entry != (self._folder, name)]
         publication = self._publication(name, slices, (*others, (self._folder, name))[-keep:], blocks, block_rows)
         self._scratch.write(CURRENT, publication.to_json().encode())
-        built = sum(one is None for one in reused)
+        built = sum(published is None for published in reused)
         removed = self._remove(publication, leave_seconds)
         return Published(publication=publication, built=built, reused=len(slices) - built, removed_files=removed)
 
@@ -156,8 +158,11 @@ class _Publisher:
         payloads = {rule.payload_class: rule.payload} if rule and rule.payload and rule.payload_class else {}
         last = Publication.read(self._scratch, payloads)
         if last is not None and (last.table_uri, last.engine) != (self._table_uri, self._columns.engine):
-            found, expected = f"{last.table_uri}, for {last.engine}", f"{self._table_uri}, for {self._columns.engine}"
-            raise QueryError("folder for published files", f"those of {found}", f"a folder for {expected}, alone")
+            description, expected = (
+                f"{last.table_uri}, for {last.engine}",
+                f"{self._table_uri}, for {self._columns.engine}",
+            )
+            raise QueryError("folder for published files", f"those of {description}", f"a folder for {expected}, alone")
         return last
 
     def _known(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
@@ -165,7 +170,11 @@ class _Publisher:
         if last is None or last.folder != self._folder:
             return {}
         slices = read_slices(self._scratch, last)
-        return {one.key: one for one in slices if one.counted == self._counted(json.loads(one.counted))}
+        return {
+            published.key: published
+            for published in slices
+            if published.counted == self._counted(json.loads(published.counted))
+        }
 
     def _counted(self, instants: Iterable[str]) -> str:
         return json.dumps({instant: self._context.counts(instant) for instant in sorted(instants)})
@@ -262,7 +271,9 @@ class _Publisher:
         has_blocks: bool,  # noqa: FBT001 - one of many values
         block_rows: int,
     ) -> Publication:
-        whole = [one for one in slices if one.why_whole is not None and one.base_path is not None]
+        whole = [
+            published for published in slices if published.why_whole is not None and published.base_path is not None
+        ]
         return Publication(
             engine=self._columns.engine,
             cut_times=self._columns.cut_times,
@@ -273,10 +284,12 @@ class _Publisher:
             table_uri=self._table_uri,
             own_uri=self._own_uri,
             slices=len(slices),
-            records=sum(one.records for one in slices),
-            contested=sum(one.contested for one in slices),
-            merges_fields=any(one.merges_fields for one in slices),
-            key_field=single_key_field(self._context) if all(one.joins_by_field for one in slices) else None,
+            records=sum(published.records for published in slices),
+            contested=sum(published.contested for published in slices),
+            merges_fields=any(published.merges_fields for published in slices),
+            key_field=single_key_field(self._context)
+            if all(published.joins_by_field for published in slices)
+            else None,
             whole=len(whole),
             why_whole=whole[0].why_whole if whole else None,
             has_blocks=has_blocks,
@@ -305,4 +318,4 @@ def _log_files(scratch: Scratch, name: str) -> set[str]:
     if content is None:
         return set()
     names = pq.read_table(pa.BufferReader(content), columns=["log_file"])["log_file"].to_pylist()
-    return {str(one) for one in names if one is not None}
+    return {str(name) for name in names if name is not None}

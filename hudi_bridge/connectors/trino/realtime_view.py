@@ -109,23 +109,23 @@ class RealtimeView:
         key = self._field_key("b") or base_key(context, "b") if context.merge_rule else "CAST(NULL AS varchar)"
         if self.base_table is None:
             from_path = {} if self._has_path_in_files else path_columns(context)
-            place, source = "slice.number", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
+            partition, source = "slice.number", f"{self.names.of_part(BASE)} b JOIN slice ON b.{_PATH} = slice.base_uri"
             source += self._where_named("b", BASE)
         else:
             from_path = {}
-            place, source = f"b.{identifier(PARTITION_PATH)}", f"{self.base_table} b"
+            partition, source = f"b.{identifier(PARTITION_PATH)}", f"{self.base_table} b"
         columns = (
             f"slice.{from_path[name]} AS c{position}" if name in from_path else f"b.{identifier(name)} AS c{position}"
             for position, name in enumerate(self._schema.names)
         )
-        return named("base", (f"{place} AS place", f"{key} AS record_key", *self._path_of("b"), *columns), source)
+        return named("base", (f"{partition} AS place", f"{key} AS record_key", *self._path_of("b"), *columns), source)
 
     def _log(self) -> str:
         """The published rows."""
         own = self._columns
-        place = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
+        partition = "slice.number" if self.base_table is None else f"l.{identifier(own.partition)}"
         key = self._field_key("l") or f"l.{identifier(own.key)}"
-        columns = [f"{place} AS place", f"{key} AS record_key", *self._path_of("l")]
+        columns = [f"{partition} AS place", f"{key} AS record_key", *self._path_of("l")]
         columns += [f"l.{identifier(getattr(own, name))} AS is_{name}" for name in _FLAGS]
         columns.append(f"l.{identifier(own.unset)} AS unset")
         columns += [f"l.{identifier(name)} AS o{position}" for position, name in enumerate(own.ordering)]
@@ -150,14 +150,16 @@ class RealtimeView:
     @property
     def _has_path_in_files(self) -> bool:
         """Whether base files hold the columns of the path: Presto then prunes by conditions on them."""
-        return self.slices is not None and all(one.path_in_file for one in self.slices if one.base_uri is not None)
+        return self.slices is not None and all(
+            published.path_in_file for published in self.slices if published.base_uri is not None
+        )
 
     @cached_property
     def _file_lists(self) -> Mapping[str, str]:
         """The lists of files that the text names, by part; a part without a list is read as far as a join finds it."""
         lists: dict[str, str] = {}
         for part in (BASE, LOG) if self.slices is not None else ():
-            uris = [one.base_uri if part == BASE else one.log_uri for one in self.slices or ()]
+            uris = [published.base_uri if part == BASE else published.log_uri for published in self.slices or ()]
             text = ", ".join(literal(uri) for uri in uris if uri is not None)
             if sum(map(len, lists.values())) + len(text) <= MOST_NAMES_LENGTH:
                 lists[part] = text
@@ -239,7 +241,7 @@ class RealtimeView:
         places = [self._schema.get_field_index(name) for name in passed.names]
         rows = (
             f"ROW({', '.join(passed_value(value, field.type) for value, field in zip(values, passed, strict=True))})"
-            for values in ([self._shown_value(alias, place) for place in places] for alias in ("b", "l"))
+            for values in ([self._shown_value(alias, index) for index in places] for alias in ("b", "l"))
         )
         pair = f"CAST(ROW({', '.join(rows)}) AS {passed_pair_type(passed)})"
         columns = ",\n  ".join(
@@ -276,9 +278,9 @@ class RealtimeView:
     def _missing_publication(self) -> str:
         """No rows, and an error if slices of the publication are missing."""
         counted = "(SELECT count(*) AS slices FROM slice) n"
-        wanted = self.publication.slices
-        what = f"CAST(n.slices AS varchar) || {literal(f' of {wanted} file slices')}"
-        return self._failing(f"n.slices < {wanted}", what, counted, {})
+        expected = self.publication.slices
+        what = f"CAST(n.slices AS varchar) || {literal(f' of {expected} file slices')}"
+        return self._failing(f"n.slices < {expected}", what, counted, {})
 
     def _missing_files(self) -> str:
         """No rows, and an error that names a missing file of the publication.

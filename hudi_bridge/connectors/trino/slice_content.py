@@ -1,13 +1,12 @@
-"""A file slice -> the rows that are published, so that SQL can merge them with the base file.
+"""The rows of a file slice that are published, so that SQL can merge them with the base file.
 
 They are the surviving log version of each record key, with the columns that a merge needs. The log versions are merged
 by the code that reads snapshots; of the base file, only the record keys and their field are read. If SQL cannot read
 the base file or merge the slice, the merged rows of the whole slice are published instead.
 
-How many contested rows one call of a Trino function gets.
-
-A call costs time, and the memory of Trino's Python is small: a call with texts of 2 MiB fails. So small rows go in
-batches, and large ones by themselves. A row belongs to a batch by a hash of its key, so that no row has to be counted.
+Contested rows are divided into batches, one for each call of a Trino function. A call costs time, and the memory of
+Trino's Python is small: a call with texts of 2 MiB fails. So small rows go in batches, and large ones by themselves. A
+row belongs to a batch by a hash of its key, so that no row has to be counted.
 """
 
 import math
@@ -93,8 +92,10 @@ def unmerged_content(storage: Storage, split: RealtimeFileSplit, columns: LogCol
         if reason is None and split.log_paths and split.context.merge_rule is not None:
             reason = why_keys_unreadable(split.context) or delta.why_keys_not_unique()
         if reason is not None:
-            found = f"{reason}, in file group {split.file_id} of partition {split.partition_path!r}"
-            raise UnsupportedTableError("file slice to merge in Trino", found, "slices that SQL can read and merge")
+            description = f"{reason}, in file group {split.file_id} of partition {split.partition_path!r}"
+            raise UnsupportedTableError(
+                "file slice to merge in Trino", description, "slices that SQL can read and merge"
+            )
         reads_base = base is not None and base.rows > 0
         return SliceContent(reads_base=reads_base, counted_instants=delta.counted_instants, joins_by_field=False)
 
@@ -150,7 +151,7 @@ class _SliceReader:
             return why_not_passed(self.split.context.schema, rule.payload) if log.contested.any() else None
         if not log.contested.any():
             return None
-        if self.columns.cut_times and any(_has_microseconds(one.type) for one in log.ordering):
+        if self.columns.cut_times and any(_has_microseconds(column.type) for column in log.ordering):
             return "Presto would cut the ordering values to milliseconds"
         if rule is not None and rule.payload is not None:
             return f"Presto has no functions for the payload {rule.payload_class}"
@@ -190,8 +191,10 @@ class _SliceReader:
 
 
 def _is_path_in_file(split: RealtimeFileSplit, base: StoredBaseFile) -> bool:
-    known = in_path_and_file(split, base.schema, base.footer)
-    return all(name in base.schema.names and known.get(name, False) for name in split.context.path_columns)
+    is_in_path_and_file = in_path_and_file(split, base.schema, base.footer)
+    return all(
+        name in base.schema.names and is_in_path_and_file.get(name, False) for name in split.context.path_columns
+    )
 
 
 def _has_microseconds(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow

@@ -1,17 +1,14 @@
-"""Arrow types -> the types of Hive tables in Trino and Presto, and of the columns that a view shows.
+"""The types of Arrow in SQL: of Hive tables in Trino and Presto, and of the columns that a view shows. Quoting for SQL.
 
-Hive has neither times of day nor timestamps with a time zone. The former are stored as microseconds, the latter as
-timestamps in UTC; the view for Trino converts them back. Timestamps of Presto have milliseconds: those of microseconds
-are published and shown as numbers.
+Hive has neither times of day nor timestamps with a time zone. Times of day are stored as microseconds, and timestamps
+with a time zone as timestamps in UTC; the view for Trino converts them back. Timestamps of Presto have milliseconds:
+those of microseconds are published and shown as numbers.
 
-Source: ``HiveTypeTranslator`` of Trino; ``ColumnReaderFactory`` of Presto, which cuts timestamps of microseconds.
+Names and values come from a table's schema, paths and properties, which are untrusted input. All are quoted, and those
+that an engine's catalog cannot hold are refused.
 
-Quotes names and values for SQL.
-
-They come from a table's schema, paths and properties, which are untrusted input. Those that an engine's catalog cannot
-hold are refused.
-
-Source: Trino's grammar (``SqlBase.g4``); ``HiveMetadata`` of Trino for column names; ``TypeSignature`` of Presto.
+Source: ``HiveTypeTranslator`` of Trino; ``ColumnReaderFactory`` of Presto, which cuts timestamps of microseconds;
+Trino's grammar (``SqlBase.g4``); ``HiveMetadata`` of Trino for column names; ``TypeSignature`` of Presto.
 """
 
 import re
@@ -186,12 +183,12 @@ def body(text: str) -> str:
     return f"$$\n{text}\n$$"
 
 
-def unused_prefix(names: Iterable[str], wanted: str) -> str:
+def unused_prefix(names: Iterable[str], prefix: str) -> str:
     """A prefix that no name has, ignoring case."""
     taken = [name.lower() for name in names]
-    while any(name.startswith(wanted) for name in taken):
-        wanted = f"_{wanted}"
-    return wanted
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"_{prefix}"
+    return prefix
 
 
 def options(settings: Mapping[str, str]) -> str:
@@ -302,7 +299,7 @@ def shown(expression: str, kind: ArrowType, dialect: Dialect, depth: int = 0) ->
         value = shown(entry, kind.item_type, dialect, depth + 1)
         return f"transform_values({expression}, (k{depth}, {entry}) -> {value})"
     fields = [kind.field(position) for position in range(kind.num_fields)]
-    inner = (shown(f"{expression}.{identifier(one.name)}", one.type, dialect, depth) for one in fields)
+    inner = (shown(f"{expression}.{identifier(field.name)}", field.type, dialect, depth) for field in fields)
     row = f"CAST(ROW({', '.join(inner)}) AS {shown_type(kind, '')})"
     return f"CASE WHEN {expression} IS NOT NULL THEN {row} END"
 
@@ -338,7 +335,9 @@ def to_passed(expression: str, kind: ArrowType, depth: int = 0) -> str:
         return f"transform(map_entries({expression}), {entry} -> ROW({entry}[1], {value}))"
     if not pa.types.is_struct(kind):
         return expression
-    fields = [(f"{expression}.{identifier(one.name)}", one.type) for one in map(kind.field, range(kind.num_fields))]
+    fields = [
+        (f"{expression}.{identifier(field.name)}", field.type) for field in map(kind.field, range(kind.num_fields))
+    ]
     inner = [to_passed(field, of_field, depth) for field, of_field in fields]
     if inner == [field for field, _ in fields]:
         return expression
@@ -384,7 +383,9 @@ def _from_given(
     if pa.types.is_map(kind):
         value = _from_given(f"{entry}.v", kind.item_type, of_primitive, row_type, depth + 1)
         return f"map_from_entries(transform({entries}, {entry} -> ROW({entry}.k, {value})))"
-    fields = [(f"{expression}.{identifier(one.name)}", one.type) for one in map(kind.field, range(kind.num_fields))]
+    fields = [
+        (f"{expression}.{identifier(field.name)}", field.type) for field in map(kind.field, range(kind.num_fields))
+    ]
     inner = [_from_given(field, of_field, of_primitive, row_type, depth) for field, of_field in fields]
     if inner == [field for field, _ in fields]:
         return expression
@@ -410,7 +411,7 @@ def published_type(kind: ArrowType, engine: Engine, *, cut_times: bool = False) 
 
     if pa.types.is_struct(kind):
         fields = [kind.field(position) for position in range(kind.num_fields)]
-        return pa.struct([pa.field(one.name, published(one.type)) for one in fields])
+        return pa.struct([pa.field(field.name, published(field.type)) for field in fields])
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(published(kind.value_type))
     if pa.types.is_map(kind):

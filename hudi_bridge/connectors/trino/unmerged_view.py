@@ -48,18 +48,18 @@ def check_mergeable(context: ReadContext) -> None:
     rule = context.merge_rule
     if rule is None:
         return
-    found = None
+    unsupported = None
     if rule.payload is not None:
-        found = f"the payload {rule.payload_class}"
+        unsupported = f"the payload {rule.payload_class}"
     elif rule.fill is not None:
-        found = f"merging of fields, {rule.fill} taken from the row that loses"
+        unsupported = f"merging of fields, {rule.fill} taken from the row that loses"
     elif rule.sequences_against_base or rule.sequences_in_logs:
-        found = "ordering values of a file number, a dot and a position"
+        unsupported = "ordering values of a file number, a dot and a position"
     elif rule.delete_marker is not None and rule.delete_marker[0] in context.schema.names:
         name, kind = rule.delete_marker[0], context.schema.field(rule.delete_marker[0]).type
-        found = f"a delete marker in column {name} of type {kind}" if kind not in _MARKER_TYPES else None
-    if found is not None:
-        raise UnsupportedTableError("merge rule in Trino", found, "rules by commit time and by ordering values")
+        unsupported = f"a delete marker in column {name} of type {kind}" if kind not in _MARKER_TYPES else None
+    if unsupported is not None:
+        raise UnsupportedTableError("merge rule in Trino", unsupported, "rules by commit time and by ordering values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class UnmergedView(RealtimeView):
         values += [f"c{position}" for position in self._positions]
         kind = f"row({', '.join(f'{name} {of_value}' for name, of_value in zip(values, self._types, strict=True))})"
         version = f"CAST(ROW({', '.join(values)}) AS {kind})"
-        if all(one == LATER for outcomes in rule.precedence.in_logs for one in outcomes):
+        if all(outcome == LATER for outcomes in rule.precedence.in_logs for outcome in outcomes):
             fold = f"max_by({version}, number)"
         else:
             replaces = later_replaces(rule, self._ordering_types, "s", "v")
@@ -206,11 +206,11 @@ class UnmergedView(RealtimeView):
 
     def _missing_blocks(self) -> str:
         """No rows, and an error if blocks of the publication are missing."""
-        wanted = self.publication.block_rows
+        expected = self.publication.block_rows
         published = literal(self.publication.publication)
         counted = f"(SELECT count(*) AS found FROM {self._blocks} WHERE b.publication = {published}) n"
-        what = f"CAST(n.found AS varchar) || {literal(f' of {wanted} rows of log blocks')}"
-        return self._failing(f"n.found < {wanted}", what, counted, {})
+        what = f"CAST(n.found AS varchar) || {literal(f' of {expected} rows of log blocks')}"
+        return self._failing(f"n.found < {expected}", what, counted, {})
 
     def _column(self, name: str) -> str:
         return f"r.c{self._schema.get_field_index(name)}"

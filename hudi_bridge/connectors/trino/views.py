@@ -1,4 +1,4 @@
-"""A publication -> the SQL statements for its external tables, functions and realtime view."""
+"""The SQL statements for the external tables, functions and realtime view of a publication."""
 
 import pyarrow as pa
 
@@ -88,11 +88,11 @@ def statements(
 
 def _refuse_in_ansi(publication: Publication) -> None:
     if not publication.is_merged:
-        found = "a publication of log blocks that are not merged"
-        raise UnsupportedTableError("table in ansi SQL", found, "publications without --unmerged")
+        description = "a publication of log blocks that are not merged"
+        raise UnsupportedTableError("table in ansi SQL", description, "publications without --unmerged")
     if publication.whole:
-        found = f"{publication.whole} file slices that are published whole: {publication.why_whole}"
-        raise UnsupportedTableError("table in ansi SQL", found, "slices that SQL can merge with their base files")
+        description = f"{publication.whole} file slices that are published whole: {publication.why_whole}"
+        raise UnsupportedTableError("table in ansi SQL", description, "slices that SQL can merge with their base files")
     context = publication.context
     if PARTITION_PATH not in context.schema.names or not context.populates_meta_fields:
         raise UnsupportedTableError("table in ansi SQL", "no meta columns", f"tables with {PARTITION_PATH}")
