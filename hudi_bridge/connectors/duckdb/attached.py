@@ -9,13 +9,11 @@
     trips_incremental   with ``after``: the rows that a range of commits wrote
     trips_changes       with ``after``: the changes of records in that range
 
-DuckDB pushes conditions down, and does not check them again.
+DuckDB pushes conditions down, and does not check them again. The rows of a snapshot come from DuckDB's own scan of base
+files and from what hudi-bridge merges.
 
-The rows of a query, as DuckDB plans them: its own scan of base files, and what hudi-bridge gives for it.
-
-The schema of the views: that of an in-memory database, otherwise the connection's temporary schema.
-
-A database file must not hold a view over a Python object: the view would outlive the object.
+The views are in the schema of an in-memory database, otherwise in the connection's temporary schema: a database file
+must not hold a view over a Python object, since the view would outlive the object.
 """
 
 from collections import deque
@@ -89,7 +87,9 @@ def native_view(
 
 def _is_gone(merged: MergedRows) -> str:
     pairs = [(FILE, FILE_NUMBER), (ROW, POSITION), *((name, name) for name in merged.path_columns)]
-    return " AND ".join(f"base.{quote_identifier(one)} = gone.{quote_identifier(other)}" for one, other in pairs)
+    return " AND ".join(
+        f"base.{quote_identifier(base_column)} = gone.{quote_identifier(other)}" for base_column, other in pairs
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +299,9 @@ class Attached:
         DuckDB raises its own error class, which has the text of the original, but not its type and attributes. If its
         error names a base file that it has scanned itself, the slice of that file is read to tell what is wrong.
         """
-        known = next((known for known in reversed(self._errors) if str(known) in str(error)), None)
-        if known is not None or not isinstance(error, duckdb.Error):
-            return known
+        recorded = next((recorded for recorded in reversed(self._errors) if str(recorded) in str(error)), None)
+        if recorded is not None or not isinstance(error, duckdb.Error):
+            return recorded
         named = next((split for path, split in self._scanned.items() if path in str(error)), None)
         return None if named is None else reading_error(self.table.storage, named)
 

@@ -1,7 +1,4 @@
-"""How DuckDB selects the columns of a query from a base file, so that it gets the values that Hudi reads.
-
-Names and values as text of DuckDB's SQL.
-"""
+"""How DuckDB selects the columns of a query from a base file to get the values that Hudi reads; quoting for SQL."""
 
 import re
 from collections import Counter
@@ -32,14 +29,14 @@ def sql_names(names: Sequence[str]) -> list[str]:
     """
     counts, taken = Counter(map(str.lower, names)), {name.lower() for name in names}
     numbers = {name: count(1) for name, times in counts.items() if times > 1}
-    found = []
+    unique_names = []
     for name in names:
         unique = name
         while unique.lower() in taken and name.lower() in numbers:
             unique = f"{name}_{next(numbers[name.lower()])}"
         taken.add(unique.lower())
-        found.append(unique)
-    return found
+        unique_names.append(unique)
+    return unique_names
 
 
 def quote_text(text: str) -> str:
@@ -89,7 +86,7 @@ class BaseFileColumns:
 
 
 class NotByDuckDBError(Exception):
-    """The reason why DuckDB cannot read a base file as Hudi does."""
+    """The reason why DuckDB cannot read a base file as Hudi does; also held as a value in place of its columns."""
 
     @classmethod
     def of(cls, error: duckdb.Error, path: str) -> "NotByDuckDBError":
@@ -107,17 +104,17 @@ def columns_of(split: RealtimeFileSplit, base: StoredBaseFile) -> BaseFileColumn
         raise NotByDuckDBError(reason)
     if not {name.lower() for name in base.schema.names}.isdisjoint(_VIRTUAL):
         raise NotByDuckDBError("it has a column with the name of one that DuckDB adds")
-    by_column = {one.column: one for one in base.columns if one.column is not None}
+    by_column = {mapping.column: mapping for mapping in base.columns if mapping.column is not None}
     from_path = _from_path(split, base, by_column)
     sources: list[str | None] = []
     for name in split.context.schema.names:
-        one = by_column[name]
-        if name in from_path or one.outcome in _NULL:
+        mapping = by_column[name]
+        if name in from_path or mapping.outcome in _NULL:
             sources.append(None)
-        elif name in split.path_values or one.outcome not in _STORED:
-            raise NotByDuckDBError(f"{name}: {one}")
+        elif name in split.path_values or mapping.outcome not in _STORED:
+            raise NotByDuckDBError(f"{name}: {mapping}")
         else:
-            sources.append(one.file_column)
+            sources.append(mapping.file_column)
     return BaseFileColumns(_layout(base), tuple(sources), from_path, base.rows)
 
 
@@ -125,13 +122,13 @@ def _from_path(
     split: RealtimeFileSplit, base: StoredBaseFile, by_column: Mapping[str, ColumnMapping]
 ) -> frozenset[str]:
     """The columns with a literal value in the partition path that is the value of all rows."""
-    known = in_path_and_file(split, base.schema, base.footer)
-    found = set()
+    is_in_path_and_file = in_path_and_file(split, base.schema, base.footer)
+    columns = set()
     for name, value in split.partition_values:
-        is_same = known[name] and name in by_column and by_column[name].outcome is Outcome.READ
+        is_same = is_in_path_and_file[name] and name in by_column and by_column[name].outcome is Outcome.READ
         if (name in split.path_values or is_same) and literal(value) is not None:
-            found.add(name)
-    return frozenset(found)
+            columns.add(name)
+    return frozenset(columns)
 
 
 def _layout(base: StoredBaseFile) -> str:
@@ -166,7 +163,7 @@ def read_parquet(paths: Sequence[str]) -> str:
 def expressions(
     columns: BaseFileColumns,
     stored: Mapping[str, str],
-    wanted: Mapping[str, str],
+    types: Mapping[str, str],
     schema: pa.Schema,
     path_values: Mapping[str, "PathValues"],
     widening: FloatWidening,
@@ -176,30 +173,30 @@ def expressions(
     Raises:
         NotByDuckDBError: DuckDB reads a column as another type.
     """
-    found = {}
+    by_name = {}
     for name, source in zip(schema.names, columns.sources, strict=True):
-        kind = wanted[name]
+        kind = types[name]
         if name in columns.from_path:
-            found[name] = f"CAST({path_values[name].expression} AS {kind})"
+            by_name[name] = f"CAST({path_values[name].expression} AS {kind})"
         elif source is None:
-            found[name] = f"CAST(NULL AS {kind})"
+            by_name[name] = f"CAST(NULL AS {kind})"
         elif (seen := stored.get(source)) == kind:
-            found[name] = quote_identifier(source)
+            by_name[name] = quote_identifier(source)
         elif seen is not None and _is_widened(seen, kind, widening):
-            found[name] = f"CAST({quote_identifier(source)} AS {kind})"
+            by_name[name] = f"CAST({quote_identifier(source)} AS {kind})"
         else:
             raise NotByDuckDBError(f"{name}: DuckDB reads it as {seen}, not as {kind}")
-    return found
+    return by_name
 
 
-def _is_widened(stored: str, wanted: str, widening: FloatWidening) -> bool:
+def _is_widened(stored: str, query_type: str, widening: FloatWidening) -> bool:
     """Whether a cast of DuckDB from one of its types to another gives the values of Hudi's."""
-    if (stored, wanted) == ("FLOAT", "DOUBLE"):
+    if (stored, query_type) == ("FLOAT", "DOUBLE"):
         return widening is FloatWidening.EXACT
-    decimals = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(wanted)
+    decimals = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(query_type)
     if decimals[0] and decimals[1]:
         return decimals[0]["scale"] == decimals[1]["scale"] and int(decimals[0]["digits"]) < int(decimals[1]["digits"])
-    return (stored, wanted) == ("INTEGER", "BIGINT")
+    return (stored, query_type) == ("INTEGER", "BIGINT")
 
 
 class PathValues:

@@ -1,6 +1,7 @@
-"""The file system of a table for DuckDB's own Parquet reader, where that has none of its own for it.
+"""What DuckDB reads through Python: base files in stores, and datasets of rows.
 
-What DuckDB scans through Python: datasets that read their batches anew for each query.
+DuckDB's own Parquet reader gets base files from ``TableFiles`` where DuckDB has no file system of its own for them. A
+``Source`` reads its batches anew for each query.
 """
 
 import copy
@@ -45,11 +46,11 @@ def recording(errors: Errors) -> Iterator[None]:
 
 def with_sql_names(rows: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
     """Rows whose columns have ``names`` in Arrow, with those of ``sql_names``."""
-    found = sql_names(names)
-    if found == list(names):
+    unique_names = sql_names(names)
+    if unique_names == list(names):
         return rows
     # DuckDB has numbered those that it takes for the same, beginning with the second.
-    pairs = zip(rows.columns, found, strict=True)
+    pairs = zip(rows.columns, unique_names, strict=True)
     return rows.project(", ".join(f"{quote_identifier(old)} AS {quote_identifier(new)}" for old, new in pairs))
 
 
@@ -184,8 +185,8 @@ class TableFile:
         offset = self.tell()
         with self._named():
             # DuckDB does not look at how many bytes it gets.
-            wanted = max(0, min(size, self._size - offset))
-            content = self._file.read_range(offset, wanted).to_pybytes() if wanted else b""
+            length = max(0, min(size, self._size - offset))
+            content = self._file.read_range(offset, length).to_pybytes() if length else b""
         self.seek(offset + len(content))
         return content
 

@@ -4,10 +4,8 @@
     ROOT/sales/orders     lake.sales.orders
     ROOT/a/b/c            lake."a.b".c
 
-A name may have the suffixes of the views of ``attach``, and those of ``connectors.lakes.names`` for the query type and
-the instant.
-
-The names in the text of SQL statements.
+A name may have the suffixes of the views of ``attach``, and those of ``connectors.lakes.tables`` for the query type and
+the instant. DuckDB does not tell which tables a statement names, so they are looked up in its text.
 """
 
 import logging
@@ -301,17 +299,17 @@ class Lake:
         missing = _MISSING.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
         if missing is None:
             return None
-        found = missing[2]
+        word = missing[2]
         for (schema, name), failure in self._failed.items():
-            if self._is_called(found, schema, name):
+            if self._is_called(word, schema, name):
                 return failure
         for asked in self._named:
-            if self._is_called(found, asked.schema, asked.view):
+            if self._is_called(word, asked.schema, asked.view):
                 began = f"one that began before {self._spelled(asked.schema, asked.view)} was opened"
                 return QueryError("transaction", began, "COMMIT or ROLLBACK first")
         for schema, name in self._unknown:
-            if self._is_called(found, schema, name):
-                return self._no_table(found, schema, name)
+            if self._is_called(word, schema, name):
+                return self._no_table(word, schema, name)
         return None
 
     def _homes(self) -> Iterator[str]:
@@ -323,12 +321,12 @@ class Lake:
 
     def _meanings(self, chain: Chain, homes: list[str]) -> list[tuple[str, str]]:
         """The schemas and names that a name of a statement may stand for, with columns and fields after it."""
-        found = []
+        candidates = []
         if chain[0].lower() == self.name.lower():
-            found += [(chain[1], name) for name in chain[2:3]] + [(_MAIN, name) for name in chain[1:2]]
+            candidates += [(chain[1], name) for name in chain[2:3]] + [(_MAIN, name) for name in chain[1:2]]
         if homes:
-            found += [(chain[0], name) for name in chain[1:2]] + [(home, chain[0]) for home in homes]
-        return found
+            candidates += [(chain[0], name) for name in chain[1:2]] + [(home, chain[0]) for home in homes]
+        return candidates
 
     def _try_to_attach(self, schema: str, word: str) -> None:
         try:
@@ -338,7 +336,7 @@ class Lake:
                 self._named.append(asked)
                 return
             # For USE: the name may be that of a schema.
-            namespaces = [one for one in self._namespaces(word) if self._roots.has_namespace(one)]
+            namespaces = [namespace for namespace in self._namespaces(word) if self._roots.has_namespace(namespace)]
             if namespaces:
                 with self.connection.cursor() as cursor:
                     self._create_schema(cursor, _schema_of(namespaces[0]))
@@ -348,10 +346,14 @@ class Lake:
 
     def _asked(self, schema: str, word: str) -> _Asked | None:
         """What a name asks for; the exact name of a table comes before all suffixes."""
-        place = self._find(schema, word)
-        if place is not None:
+        location = self._find(schema, word)
+        if location is not None:
             return _Asked(
-                schema=_schema_of(place[0]), namespace=place[0], table=place[1], view=place[1], as_of=self._as_of
+                schema=_schema_of(location[0]),
+                namespace=location[0],
+                table=location[1],
+                view=location[1],
+                as_of=self._as_of,
             )
         for suffix in _SUFFIXES:
             if word.lower().endswith(suffix):
@@ -380,16 +382,16 @@ class Lake:
 
     def _find(self, schema: str, word: str) -> tuple[Namespace, str] | None:
         """The only table with this name, whatever its case."""
-        found = [
+        matching = [
             (namespace, name)
             for namespace in self._namespaces(schema)
             for name in self._folders(namespace)
             if name.lower() == word.lower() and self._roots.find_exact(namespace, name) is not None
         ]
-        if len(found) > 1:
-            several = ", ".join(repr("/".join((*namespace, name))) for namespace, name in found)
+        if len(matching) > 1:
+            several = ", ".join(repr("/".join((*namespace, name))) for namespace, name in matching)
             raise QueryError("table", several, f"only one table that DuckDB may call {word}, in any case of letters")
-        return found[0] if found else None
+        return matching[0] if matching else None
 
     def _namespaces(self, schema: str) -> list[Namespace]:
         """The namespaces that a schema stands for; more than one if their names differ in case or dots alone."""
@@ -427,19 +429,25 @@ class Lake:
     def _restore_hidden(self, asked: _Asked, attached: Attached) -> None:
         """Makes the views of tables anew whose names are those that ``attach`` has just given to views of another."""
         names = {name.lower() for name in attached.names[1:]}
-        for other in [one for one in self._attached if one.schema == asked.schema and one.view.lower() in names]:
+        for other in [
+            attached
+            for attached in self._attached
+            if attached.schema == asked.schema and attached.view.lower() in names
+        ]:
             del self._attached[other]
             self._attach(other)
 
     def _open(self, asked: _Asked) -> HudiTable:
-        place = asked.namespace, asked.table
-        if place not in self._tables:
-            storage = self._roots.find_exact(*place)
+        location = asked.namespace, asked.table
+        if location not in self._tables:
+            storage = self._roots.find_exact(*location)
             if storage is None:
                 raise TableNotFoundError("/".join((*asked.namespace, asked.table)), "there is no table of that name")
             settings = self._merging.of(storage)
-            self._tables[place] = HudiTable.of(storage, settings.options, settings.payloads, settings.log_memory_bytes)
-        return self._tables[place]
+            self._tables[location] = HudiTable.of(
+                storage, settings.options, settings.payloads, settings.log_memory_bytes
+            )
+        return self._tables[location]
 
     def _drop(self, asked: _Asked, attached: Attached) -> None:
         further = () if asked.read_optimized_as is None else (asked.read_optimized_as,)
@@ -450,18 +458,18 @@ class Lake:
     def _create_schema(self, cursor: duckdb.DuckDBPyConnection, schema: str) -> None:
         cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {self._qualified(schema)}")
 
-    def _is_called(self, found: str, schema: str, name: str) -> bool:
+    def _is_called(self, spelling: str, schema: str, name: str) -> bool:
         """Whether DuckDB may mean a name by what it has not found."""
-        return found.lower() in {
+        return spelling.lower() in {
             ".".join(parts).lower() for parts in ((name,), (schema, name), (self.name, schema, name))
         }
 
-    def _no_table(self, found: str, schema: str, word: str) -> QueryError:
+    def _no_table(self, spelling: str, schema: str, word: str) -> QueryError:
         """The error for a name that is no table's, with names like it."""
         names = {name.lower(): name for namespace in self._namespaces(schema) for name in self._folders(namespace)}
-        alike = [self._spelled(schema, names[one]) for one in get_close_matches(word.lower(), names)]
-        expected = f"a table such as {' or '.join(alike)}" if alike else f"a table of {self._places}"
-        return QueryError("table", repr(found), expected)
+        similar = [self._spelled(schema, names[match]) for match in get_close_matches(word.lower(), names)]
+        expected = f"a table such as {' or '.join(similar)}" if similar else f"a table of {self._places}"
+        return QueryError("table", repr(spelling), expected)
 
     def _spelled(self, schema: str, name: str) -> str:
         parts = (name,) if schema == _MAIN else (schema, name)

@@ -1,4 +1,4 @@
-"""What hudi-bridge gives DuckDB for a native scan: the base rows that are gone, and the rows that come instead."""
+"""What hudi-bridge gives DuckDB beside a scan of base files: positions of rows to leave out, and the rows to add."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -61,7 +61,7 @@ class MergedRows:
             name
             for name in self._dataset.schema.names
             if name in self._scan.path_columns - self._scan.constant_columns
-            and all(name in one and one[name].is_valid for one in values)
+            and all(name in values_of_file and values_of_file[name].is_valid for values_of_file in values)
         )
 
     def announce(self, columns: Sequence[str]) -> None:
@@ -73,10 +73,10 @@ class MergedRows:
         request = RowRequest.of(self._dataset.schema, columns, row_filter)
         # The logs of a slice are merged for its positions in any case.
         splits = [
-            piece
+            file_slice
             for split in self._dataset.splits(row_filter, use_indexes=False)
-            for piece in split.slices
-            if piece.log_paths or not self._scan.reads(piece)
+            for file_slice in split.slices
+            if file_slice.log_paths or not self._scan.reads(file_slice)
         ]
         at_once = most_at_once(len(splits))
         yield from iter_parallel([partial(self._rows_of, split, request, at_once) for split in splits])

@@ -34,7 +34,7 @@ FILE, ROW = "__hudi_file", "__hudi_row"
 """The columns that tell rows of the scan apart: a number for the base file, and the position in it, from 0."""
 
 _THREADS = 16
-_UNREADABLE = "its base file cannot be read"
+_UNREADABLE = NotByDuckDBError("its base file cannot be read")
 _PATTERN_SIGNS = "*?[\\"
 """DuckDB takes a path with one of these for a pattern, which more files may match later."""
 
@@ -84,19 +84,19 @@ class NativeScan:
 
 @dataclass
 class NativeScanPlanner:
-    """Plans scans; what it has seen of a base file is kept for the next plan, after ``refresh`` for one."""
+    """Plans scans. What was read of a base file is cached for later plans, such as that after ``refresh``."""
 
     connection: duckdb.DuckDBPyConnection
     storage: Storage
     errors: Errors
     _files: TableFiles | None = None
-    _known: dict[tuple[str, Hashable], "BaseFileColumns | str"] = field(default_factory=dict)
+    _known: dict[tuple[str, Hashable], BaseFileColumns | NotByDuckDBError] = field(default_factory=dict)
 
     def plan(self, dataset: HudiDataset) -> NativeScan:
         """The scan of a snapshot or read-optimized query, as far as DuckDB reads base files as Hudi does."""
         if (reason := self._reason_against_all(dataset)) is not None:
             return _by_hudi_bridge(reason)
-        splits = [piece for split in islice(dataset.splits(), MOST_SLICES + 1) for piece in split.slices]
+        splits = [file_slice for split in islice(dataset.splits(), MOST_SLICES + 1) for file_slice in split.slices]
         if len(splits) > MOST_SLICES:
             return _by_hudi_bridge(f"there are more than {MOST_SLICES:,} file slices")
         return self._scan(dataset, splits)
@@ -135,18 +135,18 @@ class NativeScanPlanner:
         self._open_files(with_base)
         numbers: dict[str, int] = {}
         for base_path, number in self._file_numbers([split.base_path or "" for split in with_base]).items():
-            if isinstance(number, str):
-                reasons[number] += 1
+            if isinstance(number, NotByDuckDBError):
+                reasons[str(number)] += 1
             else:
                 numbers[base_path] = number
         if len(set(numbers.values())) < len(numbers):
             return _by_hudi_bridge("two of its files have one number")
         with_base = [split for split in with_base if split.base_path in numbers]
-        found = self._columns_of(dataset, with_base)
+        columns_by_file = self._columns_of(dataset, with_base)
         groups: defaultdict[BaseFileColumns, list[tuple[int, RealtimeFileSplit]]] = defaultdict(list)
-        for split, columns in zip(with_base, found, strict=True):
-            if isinstance(columns, str):
-                reasons[columns] += 1
+        for split, columns in zip(with_base, columns_by_file, strict=True):
+            if isinstance(columns, NotByDuckDBError):
+                reasons[str(columns)] += 1
             else:
                 groups[columns].append((columns.rows, split))
         selects, scanned, path_columns = [], [], set(dataset.schema.names)
@@ -171,27 +171,29 @@ class NativeScanPlanner:
             constant_columns=frozenset(name for name in path_columns if _is_constant(name, scanned)),
         )
 
-    def _columns_of(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> "list[BaseFileColumns | str]":
+    def _columns_of(
+        self, dataset: HudiDataset, splits: list[RealtimeFileSplit]
+    ) -> list[BaseFileColumns | NotByDuckDBError]:
         """The columns of each base file, or the reason why DuckDB cannot read it; opens files that are not known."""
         # What differs between a snapshot and its read-optimized query does not concern base files, as a rule.
         query = context_identity(replace(dataset.context, query_type=QueryType.READ_OPTIMIZED, merge_rule=None))
         keys = [(query, (split.base_path, split.base_size_bytes, split.partition_values)) for split in splits]
-        known = {key: self._known[key] for key in keys if key in self._known}
-        unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in known]
-        found = map_in_threads(lambda one: self._look(one[1]), unknown, _THREADS)
-        known.update(zip((key for key, _ in unknown), found, strict=True))
+        cached = {key: self._known[key] for key in keys if key in self._known}
+        unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in cached]
+        looked_up = map_in_threads(lambda item: self._look(item[1]), unknown, _THREADS)
+        cached.update(zip((key for key, _ in unknown), looked_up, strict=True))
         others = {key: value for key, value in self._known.items() if key[0] != query}
         # A file that could not be read may be read the next time.
-        self._known = others | {key: value for key, value in known.items() if value != _UNREADABLE}
-        return [known[key] for key in keys]
+        self._known = others | {key: value for key, value in cached.items() if value is not _UNREADABLE}
+        return [cached[key] for key in keys]
 
-    def _look(self, split: RealtimeFileSplit) -> "BaseFileColumns | str":
+    def _look(self, split: RealtimeFileSplit) -> BaseFileColumns | NotByDuckDBError:
         try:
             with slice_delta_in(self.storage, split, ()) as delta:
                 assert delta.base_file is not None, "only slices with a base file are looked at"
                 return columns_of(split, delta.base_file)
         except NotByDuckDBError as reason:
-            return str(reason)
+            return reason.with_traceback(None)
         except HudiReadError:
             # A query that needs the file raises the error.
             return _UNREADABLE
@@ -203,38 +205,40 @@ class NativeScanPlanner:
             for name, value in split.partition_values:
                 if name in columns.from_path:
                     path_values[name].add(path, value)
-        wanted = types_of(self.connection.from_arrow(dataset.schema.empty_table()))
-        found = expressions(
+        types = types_of(self.connection.from_arrow(dataset.schema.empty_table()))
+        selected = expressions(
             columns,
             stored_types(self.connection, paths[0]),
-            wanted,
+            types,
             dataset.schema,
             path_values,
             dataset.context.float_widening,
         )
-        items = [f"{value} AS {quote_identifier(name)}" for name, value in found.items()]
+        items = [f"{value} AS {quote_identifier(name)}" for name, value in selected.items()]
         items += [f"hash(filename) AS {FILE}", f"file_row_number AS {ROW}"]
         return f"SELECT {', '.join(items)} FROM {read_parquet(paths)}"
 
-    def _file_numbers(self, paths: Sequence[str]) -> dict[str, int | str]:
+    def _file_numbers(self, paths: Sequence[str]) -> dict[str, int | NotByDuckDBError]:
         """For each base file a number that DuckDB can find for each row without comparing paths, or a reason.
 
         The reason is that DuckDB would not name the file as it is told to.
         """
         names = {path: self.location(path) for path in paths}
         plain = [name for name in names.values() if not any(sign in name for sign in _PATTERN_SIGNS)]
-        found: dict[str, int | str] = dict.fromkeys(names.values(), "its path has a sign of patterns")
-        found.update(dict.fromkeys(plain, "DuckDB does not find its base file, or has another name for it"))
+        is_pattern = NotByDuckDBError("its path has a sign of patterns")
+        is_missing = NotByDuckDBError("DuckDB does not find its base file, or has another name for it")
+        numbers: dict[str, int | NotByDuckDBError] = dict.fromkeys(names.values(), is_pattern)
+        numbers.update(dict.fromkeys(plain, is_missing))
         try:
-            found.update(self._hashes_of_files(plain))
+            numbers.update(self._hashes_of_files(plain))
         except duckdb.Error:
             # One of the names is to blame.
             for name in plain:
                 try:
-                    found.update(self._hashes_of_files([name]))
+                    numbers.update(self._hashes_of_files([name]))
                 except duckdb.Error as error:
-                    found[name] = str(NotByDuckDBError.of(error, name))
-        return {path: found[name] for path, name in names.items()}
+                    numbers[name] = NotByDuckDBError.of(error, name)
+        return {path: numbers[name] for path, name in names.items()}
 
     def _hashes_of_files(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """The files that DuckDB finds by names, as it calls them, with a hash of the name."""
@@ -247,7 +251,7 @@ def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[Rea
     DuckDB takes the number of rows of the first file for that of each, to estimate what joins will cost.
     """
     average = sum(rows for rows, _ in counted) / len(counted)
-    first = min(counted, key=lambda one: abs(one[0] - average))
+    first = min(counted, key=lambda item: abs(item[0] - average))
     return [first[1], *(split for _, split in counted if split is not first[1])]
 
 
