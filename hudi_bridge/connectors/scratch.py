@@ -1,16 +1,11 @@
-"""The scratch folder, to which a connector writes files that appear whole or not at all.
+"""The scratch folder: files that connectors write for engines, and the URIs by which engines know them.
 
-Nothing is ever written into the Hudi table.
+Nothing is ever written into the Hudi table. A file appears whole or not at all. Its name has a mark, which is the time
+of writing and what no other process has, so that a name that was removed never comes back. So any number of processes
+may write to one folder, and each may remove files that no process needs.
 
-Names of files that are written once, by one process, and tell when: a name that was removed never comes back.
-
-So any number of processes may write to one folder, and remove what they know to be needed by none of them.
-
-Removes files to which nothing refers any more, when running queries no longer need them.
-
-The folder itself keeps when a file was first found to be an orphan, for later processes.
-
-URIs for engines, which may reach the same file by another URI.
+Files to which nothing refers are removed when running queries no longer need them. The folder itself records when a
+file was first seen without a reference, for later processes.
 """
 
 import contextlib
@@ -67,8 +62,10 @@ class Scratch:
         table.require_no_keys("published files")
         own, other = (_real_path(storage) for storage in (self.storage, table))
         if f"{own}/".startswith(f"{other}/"):
-            found = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"
-            raise QueryError("folder for published files", found, "a folder elsewhere: nothing is written into a table")
+            description = f"{self.storage.shown_path}, which lies in the table {table.shown_path}"
+            raise QueryError(
+                "folder for published files", description, "a folder elsewhere: nothing is written into a table"
+            )
 
     def child(self, name: str) -> "Scratch":
         """A subfolder."""
@@ -155,8 +152,8 @@ def new_mark() -> str:
 
 def marked_at(name: str) -> int | None:
     """The time of the last mark in a name, in seconds since the epoch; None if there is none."""
-    found = _MARK.findall(name)
-    return int(found[-1], 16) if found else None
+    times = _MARK.findall(name)
+    return int(times[-1], 16) if times else None
 
 
 def period_seconds(keep_seconds: float) -> float:
@@ -171,8 +168,8 @@ def current_period(keep_seconds: float) -> int:
 
 def period_of(name: str) -> int | None:
     """The period in a name; None if there is none."""
-    found = _PERIOD.search(name)
-    return int(found[1]) if found else None
+    match = _PERIOD.search(name)
+    return int(match[1]) if match else None
 
 
 def is_past(name: str, keep_seconds: float) -> bool:
@@ -235,18 +232,18 @@ class Locations:
         """
         rules = []
         for text in texts:
-            ours, sign, theirs = text.partition("=")
-            if not (ours and sign and ("://" in theirs or theirs.startswith("file:/"))):
+            source, sign, target = text.partition("=")
+            if not (source and sign and ("://" in target or target.startswith("file:/"))):
                 raise QueryError("--locate", repr(masked(text)), "OURS=THEIRS, such as /data=local:///")
-            rules.append((without_secrets(ours.rstrip("/")), theirs))
+            rules.append((without_secrets(source.rstrip("/")), target))
         return cls(rules=tuple(sorted(rules, key=lambda rule: -len(rule[0]))))
 
     def uri(self, storage: Storage, path: str = "") -> str:
         """The engine's URI of a file or folder; ``path`` is relative to the storage."""
         whole = storage.location(path)
         whole = whole.removeprefix("file://") if storage.is_local else whole
-        for ours, theirs in self.rules:
-            if whole == ours or whole.startswith(f"{ours}/"):
-                inside = whole[len(ours) :].lstrip("/")
-                return f"{theirs.rstrip('/')}/{inside}" if not theirs.endswith("///") else f"{theirs}{inside}"
+        for source, target in self.rules:
+            if whole == source or whole.startswith(f"{source}/"):
+                inside = whole[len(source) :].lstrip("/")
+                return f"{target.rstrip('/')}/{inside}" if not target.endswith("///") else f"{target}{inside}"
         return whole if "://" in whole else f"file://{whole}"

@@ -66,21 +66,23 @@ class Roots:
                 raise QueryError("--table", repr(masked(text)), "NAME=PATH or NAMESPACE.NAME=PATH")
             named[tuple(levels) or DEFAULT_NAMESPACE, table] = Storage.open(path, options=storage_options)
         opened = [Storage.open(folder, options=storage_options) for folder in folders]
-        for one in (*opened, *named.values()):
-            if not one.exists(""):
-                raise TableNotFoundError(one.shown_path, "there is no such folder")
-            if one.is_local and not Path(one.root).is_dir():
-                raise TableNotFoundError(one.shown_path, "it is no folder")
-        named |= {(DEFAULT_NAMESPACE, one.root.rpartition("/")[2]): one for one in opened if is_table(one)}
+        for storage in (*opened, *named.values()):
+            if not storage.exists(""):
+                raise TableNotFoundError(storage.shown_path, "there is no such folder")
+            if storage.is_local and not Path(storage.root).is_dir():
+                raise TableNotFoundError(storage.shown_path, "it is no folder")
+        named |= {
+            (DEFAULT_NAMESPACE, storage.root.rpartition("/")[2]): storage for storage in opened if is_table(storage)
+        }
         if not opened and not named:
             raise QueryError("roots", "none", "a folder of tables, or tables by name")
-        return cls(folders=tuple(one for one in opened if not is_table(one)), tables=named)
+        return cls(folders=tuple(storage for storage in opened if not is_table(storage)), tables=named)
 
     @property
     def real_paths(self) -> tuple[Path, ...]:
         """The local roots with links resolved; files outside of them are not served."""
-        local = (one for one in (*self.folders, *self.tables.values()) if one.is_local)
-        return tuple(Path(one.root).resolve() for one in local)
+        local = (storage for storage in (*self.folders, *self.tables.values()) if storage.is_local)
+        return tuple(Path(storage.root).resolve() for storage in local)
 
     def real_paths_of(self, table: Storage) -> tuple[Path, ...]:
         """The local folder that all files of a table have to be in, with links resolved: its own."""
@@ -88,13 +90,13 @@ class Roots:
 
     def namespaces(self, parent: Namespace) -> list[Namespace]:
         """The direct children of a namespace; top-level namespaces for ``()``."""
-        found = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
+        namespaces = {name[: len(parent) + 1] for name, _ in self.tables if name[: len(parent)] == parent != name}
         for folder in self._below(parent):
             tables, others = self._children(folder, parent)
             if tables and not parent:
-                found.add(DEFAULT_NAMESPACE)
-            found |= {(*parent, name) for name in others}
-        return sorted(found)
+                namespaces.add(DEFAULT_NAMESPACE)
+            namespaces |= {(*parent, name) for name in others}
+        return sorted(namespaces)
 
     def has_namespace(self, namespace: Namespace) -> bool:
         """Whether the namespace exists."""
@@ -104,31 +106,31 @@ class Roots:
 
     def table_names(self, namespace: Namespace) -> list[str]:
         """The names of the tables in a namespace."""
-        found = {table for name, table in self.tables if name == namespace}
+        names = {table for name, table in self.tables if name == namespace}
         for folder in self._folders_of(namespace):
-            found |= set(self._children(folder, namespace)[0])
-        return sorted(found)
+            names |= set(self._children(folder, namespace)[0])
+        return sorted(names)
 
     def folder_names(self, namespace: Namespace) -> list[str]:
         """The names of the folders of a namespace, tables or namespaces; costs one listing for each root."""
-        found = {table for name, table in self.tables if name == namespace}
+        names = {table for name, table in self.tables if name == namespace}
         for folder in self._folders_of(namespace):
-            found |= set(_folder_names(folder))
-        return sorted(found)
+            names |= set(_folder_names(folder))
+        return sorted(names)
 
     def look_up(self, namespace: Namespace, table: str) -> FoundTable | None:
         """As ``find``, with the query type that the name stands for."""
-        found = self.find(namespace, table)
-        return None if found is None else FoundTable(found, QueryType.SNAPSHOT)
+        storage = self.find(namespace, table)
+        return None if storage is None else FoundTable(storage, QueryType.SNAPSHOT)
 
     def find(self, namespace: Namespace, table: str) -> Storage | None:
         """The table with this name, or else the only one whose name differs in case alone; None if there is none."""
-        found = self.find_exact(namespace, table)
-        if found is None:
-            alike = [name for name in self.folder_names(namespace) if name.lower() == table.lower()]
-            tables = [one for name in alike if (one := self.find_exact(namespace, name)) is not None]
-            found = tables[0] if len(tables) == 1 else None
-        return found
+        storage = self.find_exact(namespace, table)
+        if storage is None:
+            twins = [name for name in self.folder_names(namespace) if name.lower() == table.lower()]
+            tables = [storage for name in twins if (storage := self.find_exact(namespace, name)) is not None]
+            storage = tables[0] if len(tables) == 1 else None
+        return storage
 
     def find_exact(self, namespace: Namespace, table: str) -> Storage | None:
         """The table with exactly this name; None if there is none."""
@@ -171,9 +173,9 @@ class Roots:
     def without_paths(self, text: str) -> str:
         """The text without the paths of the roots, which clients must not see."""
         roots = (*self.folders, *self.tables.values())
-        places = [place for one in roots for place in (one.table_path, one.shown_path, one.location(), one.root)]
-        for place in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
-            text = text.replace(f"{place}/", "").replace(place, "the root")
+        places = [path for root in roots for path in (root.table_path, root.shown_path, root.location(), root.root)]
+        for path in sorted((*places, *map(str, self.real_paths)), key=len, reverse=True):
+            text = text.replace(f"{path}/", "").replace(path, "the root")
         return text
 
     def _folders_of(self, namespace: Namespace) -> Iterator[Storage]:

@@ -1,17 +1,12 @@
-"""What a service needs of the place where its tables are: folders (``Roots``), or a catalog (``CatalogTables``).
-
-Table names for clients, with suffixes for the query type and the instant.
+"""Tables by name, for services and engines: in folders (``Roots``) or in a catalog (``CatalogTables``).
 
     trips                              the snapshot
     trips$ro    trips__ro              read optimized: base files alone
     trips@TIME  trips__at_TIME         as of an instant, in any format that Hudi accepts
     trips__ro__at_TIME                 both
 
-Trino reserves ``$`` and ``@``, hence the second forms.
-
-Read options and payloads for the tables of a service.
-
-The Hudi tables that a catalog has, in the place of folders of tables: same names, same namespaces.
+Trino reserves ``$`` and ``@``, hence the second forms. Tables of a catalog have the same names and namespaces as there.
+Read options and payloads may differ by table.
 """
 
 import os
@@ -194,14 +189,14 @@ class CatalogTables:
 
     def look_up(self, namespace: Namespace, table: str) -> FoundTable | None:
         """The table with this name, and the query type that the name stands for; None if there is none."""
-        found = self._catalog.find(namespace, table)
-        return None if found is None else FoundTable(self._open(found), found.query_type)
+        table_entry = self._catalog.find(namespace, table)
+        return None if table_entry is None else FoundTable(self._open(table_entry), table_entry.query_type)
 
     def find_by_name(self, name: str) -> Storage | None:
         """The table with a dotted name like ``sales.orders``; None if there is none."""
         *levels, table = name.split(".")
-        found = self.look_up(tuple(levels) or DEFAULT_NAMESPACE, table)
-        return None if found is None else found.storage
+        table_entry = self.look_up(tuple(levels) or DEFAULT_NAMESPACE, table)
+        return None if table_entry is None else table_entry.storage
 
     def walk(self, failed: Callable[[str, Exception], None]) -> Iterator[tuple[Namespace, str]]:
         """All tables; ``failed`` is called with the name and the error of each namespace that cannot be listed."""
@@ -220,9 +215,13 @@ class CatalogTables:
         """The text without the paths of tables and the place of the catalog, which clients must not see."""
         with self._lock:
             opened = tuple(self._opened.values())
-        places = {place for one in opened for place in (one.table_path, one.shown_path, one.location(), one.root)}
-        for place in sorted(places, key=len, reverse=True):
-            text = text.replace(f"{place}/", "").replace(place, "the table")
+        places = {
+            path
+            for storage in opened
+            for path in (storage.table_path, storage.shown_path, storage.location(), storage.root)
+        }
+        for path in sorted(places, key=len, reverse=True):
+            text = text.replace(f"{path}/", "").replace(path, "the table")
         return text.replace(self._catalog.shown_uri, "the catalog")
 
     def _open(self, table: CatalogTable) -> Storage:

@@ -1,14 +1,12 @@
 """Conditions of Polars as conditions of Arrow, so that files and row groups without matching rows are not read.
 
-A condition of Arrow lets all rows pass that the one of Polars does, and perhaps others: Polars checks its own again. In
+All rows that pass the condition of Polars pass that of Arrow, and perhaps others do: Polars checks its own again. In
 Polars NaN is the greatest number and equals itself, and no statistics of files tell of NaN. So floats are only compared
 where NaN does not pass.
 
-Polars hands an expression over as JSON whose form no release promises. What is not known here is not passed on.
+Polars hands an expression over as JSON whose form no release promises. What is not recognized is not passed on.
 
-Arrow's columns as those of Polars.
-
-VARIANT becomes the struct of its parts, and bytes of a fixed length become bytes.
+Columns of Arrow become those of Polars: VARIANT the struct of its parts, and bytes of a fixed length bytes.
 """
 
 import json
@@ -63,8 +61,8 @@ def _unlabelled(schema: pa.Schema) -> pa.Schema:
 def _wide_decimal(kind: ArrowType) -> ArrowType | None:
     if types.is_decimal256(kind):
         return kind
-    inner = (_wide_decimal(kind.field(place).type) for place in range(kind.num_fields)) if types.is_nested(kind) else ()
-    return next((one for one in inner if one is not None), None)
+    inner = (_wide_decimal(kind.field(index).type) for index in range(kind.num_fields)) if types.is_nested(kind) else ()
+    return next((decimal for decimal in inner if decimal is not None), None)
 
 
 _Node: TypeAlias = Any
@@ -94,11 +92,11 @@ def condition_of(predicate: pl.Expr, columns: pa.Schema) -> pc.Expression | None
     """A condition of Arrow that all rows meet that pass the predicate; None if there is none."""
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
-        found = _Translation(columns).condition(tree, is_true=True)
+        condition = _Translation(columns).condition(tree, is_true=True)
     except (pl.exceptions.PolarsError, ValueError, RecursionError):
         # Functions of Python have no JSON, and Python has its own limit of levels.
         return None
-    return None if found is None else found.condition
+    return None if condition is None else condition.condition
 
 
 class _Translation:
@@ -158,8 +156,8 @@ class _Translation:
         values = _values(listed, field[1])
         if values is None or values.null_count:
             return None
-        found = field[0].isin(values)
-        return Joined(found if is_true else ~found & field[0].is_valid())
+        is_in = field[0].isin(values)
+        return Joined(is_in if is_true else ~is_in & field[0].is_valid())
 
     def _between(self, inner: _Node, low: _Node, high: _Node, closed: str) -> Joined | None:
         field = self._field(inner)
@@ -211,8 +209,8 @@ def _values(node: _Node, kind: ArrowType) -> "pa.Array[Any] | None":
         if dtype != type_of(kind) and not (types.is_decimal(kind) and isinstance(dtype, pl.Decimal)):
             return None
         values: Any = literal.to_arrow()
-        found: pa.Array[Any] = (values.flatten() if is_list else values).cast(kind)
+        array: pa.Array[Any] = (values.flatten() if is_list else values).cast(kind)
     except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError):
         # NaN, for one, has no JSON; and not every decimal has the scale of the column.
         return None
-    return found
+    return array
