@@ -55,63 +55,14 @@ from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
-_FORMATS: Mapping[pa.DataType, str] = {pa.float32(): "<f", pa.float64(): "<d"}
-
-
-@dataclass(slots=True, kw_only=True)
-class _Seen:
-    nans: int = 0
-    least: float | None = None
-    greatest: float | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class RealColumns:
-    """What has been seen of the floating-point columns of a schema that are not nested.
-
-    ``ids`` are the field ids of columns.
-    """
-
-    schema: pa.Schema
-    ids: Mapping[str, int]
-    _seen: dict[str, _Seen] = field(default_factory=dict)
-
-    def note(self, rows: pa.Table) -> None:
-        """Look at some rows of the file."""
-        for column in self.schema:
-            if column.type in _FORMATS:
-                self._note(column.name, rows.column(column.name))
-
-    def _note(self, name: str, values: Any) -> None:  # noqa: ANN401 - the stubs lack chunked arrays of numbers
-        seen = self._seen.setdefault(name, _Seen())
-        is_nan: Any = pc.is_nan(values)
-        seen.nans += pc.sum(is_nan).as_py() or 0
-        bounds: Any = pc.min_max(values.filter(pc.invert(is_nan)))
-        least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
-        if least is not None:
-            seen.least = least if seen.least is None else min(seen.least, least)
-            seen.greatest = greatest if seen.greatest is None else max(seen.greatest, greatest)
-
-    def described(self, file: DataFile) -> DataFile:
-        """The file with the counts of NaN, and with bounds of columns without NaN: some engines put it above all."""
-        nans = {self.ids[name]: seen.nans for name, seen in self._seen.items()}
-        lower, upper = dict(file.lower_bounds), dict(file.upper_bounds)
-        for name, seen in self._seen.items():
-            if seen.nans or seen.least is None or seen.greatest is None:
-                continue
-            form = _FORMATS[self.schema.field(name).type]
-            # Clients compare -0.0 as less than 0.0; conditions do not.
-            lower[self.ids[name]] = struct.pack(form, seen.least or -0.0)
-            upper[self.ids[name]] = struct.pack(form, seen.greatest or 0.0)
-        return replace(file, nan_counts=nans, lower_bounds=lower, upper_bounds=upper)
-
-
 DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
 FORMAT = 5
 
 _ROWS_PER_GROUP = 131_072
+
+_FORMATS: Mapping[pa.DataType, str] = {pa.float32(): "<f", pa.float64(): "<d"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +241,7 @@ class SliceBuilder:
             use_dictionary = self.rewriting.client is not IcebergClient.PRESTO
             with _parquet_writer(file, schema, use_dictionary=use_dictionary) as writer:
                 for table in chain((first,), tables):
-                    real_columns.note(table)
+                    real_columns.add(table)
                     writer.write_table(table)
             size = file.tell()
             footer = pq.read_metadata(file)
@@ -341,6 +292,54 @@ class SliceBuilder:
 
     def _file_name(self, file: DataFile) -> str:
         return file.location.rpartition("/")[2]
+
+
+@dataclass(slots=True, kw_only=True)
+class _FloatStatistics:
+    nans: int = 0
+    least: float | None = None
+    greatest: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RealColumns:
+    """Statistics of the floating-point columns of a file that is written; fields of nested columns have none.
+
+    ``ids`` are the field ids of columns.
+    """
+
+    schema: pa.Schema
+    ids: Mapping[str, int]
+    _statistics: dict[str, _FloatStatistics] = field(default_factory=dict)
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows of the file."""
+        for column in self.schema:
+            if column.type in _FORMATS:
+                self._add(column.name, rows.column(column.name))
+
+    def _add(self, name: str, values: Any) -> None:  # noqa: ANN401 - the stubs lack chunked arrays of numbers
+        statistics = self._statistics.setdefault(name, _FloatStatistics())
+        is_nan: Any = pc.is_nan(values)
+        statistics.nans += pc.sum(is_nan).as_py() or 0
+        bounds: Any = pc.min_max(values.filter(pc.invert(is_nan)))
+        least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
+        if least is not None:
+            statistics.least = least if statistics.least is None else min(statistics.least, least)
+            statistics.greatest = greatest if statistics.greatest is None else max(statistics.greatest, greatest)
+
+    def described(self, file: DataFile) -> DataFile:
+        """The file with the counts of NaN, and with bounds of columns without NaN: some engines put it above all."""
+        nans = {self.ids[name]: statistics.nans for name, statistics in self._statistics.items()}
+        lower, upper = dict(file.lower_bounds), dict(file.upper_bounds)
+        for name, statistics in self._statistics.items():
+            if statistics.nans or statistics.least is None or statistics.greatest is None:
+                continue
+            form = _FORMATS[self.schema.field(name).type]
+            # Clients compare -0.0 as less than 0.0; conditions do not.
+            lower[self.ids[name]] = struct.pack(form, statistics.least or -0.0)
+            upper[self.ids[name]] = struct.pack(form, statistics.greatest or 0.0)
+        return replace(file, nan_counts=nans, lower_bounds=lower, upper_bounds=upper)
 
 
 def _all_rows(copy: SliceFiles, rows: int, path: str) -> DataFile:
