@@ -216,7 +216,7 @@ def _read(scratch: Scratch) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locations:
-    """Rules that replace a prefix of our path or URI with that of the engine, longest first.
+    """Rules that replace a prefix of our path or URI with the engine's prefix, longest first.
 
     Without a matching rule, a local path becomes a file URI, and a URI is not changed.
     """

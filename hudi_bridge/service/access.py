@@ -95,7 +95,7 @@ class Access:
         return readers[0] if readers else self._issued(token)
 
     def issue(self, client_id: str, secret: str) -> str | None:
-        """A token for a client; None unless the secret is that of the client.
+        """A token for a client; None unless the client has this secret.
 
         It is signed with the secret: it holds in all services that know the client, and until the secret changes.
         """

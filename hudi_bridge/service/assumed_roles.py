@@ -37,7 +37,7 @@ _TOLD = (
     "PackedPolicyTooLarge",
     "RegionDisabledException",
 )
-"""Refusals whose text has no secret; that of a wrong signature may have a session token."""
+"""Codes of refusals whose text has no secret. The text for a wrong signature may have a session token."""
 _SPECIAL = re.compile(r"[*?$]")
 
 
@@ -95,7 +95,7 @@ class AssumedRole:
         return _credentials(answer["Credentials"], made_at)
 
     def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes at run time
-        """A client, made anew for other keys; boto3 renews those that it finds by itself."""
+        """A client, made anew for other keys; boto3 itself renews the keys that it finds."""
         keys = None if self._keys is None else self._keys.read()
         with self._lock:
             if self._client is None or self._client[0] != keys:

@@ -26,7 +26,7 @@ class PlannedTable:
     as_of: str | None
 
     def load(self) -> Published:
-        """The columns and snapshots, as ``PlannedSnapshots.load`` tells them."""
+        """The columns and snapshots, as ``PlannedSnapshots.load`` returns them."""
         return self.snapshots.load(self.as_of)
 
     def plan(self, request: ScanRequest) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Catalog:
         return PlannedTable(self._planned_of(storage, asked.query_type), asked.as_of)
 
     def places(self, namespace: Namespace, name: str, *, planned: bool) -> tuple[str, str]:
-        """The URIs by which clients know the folder of a table, and that of what the service writes for it.
+        """The URIs by which clients know the folder of a table and the folder that the service writes for it.
 
         Raises:
             TableNotFoundError: the table does not exist.
@@ -79,7 +79,7 @@ class Catalog:
         return self._settings.locations.uri(storage), self._settings.locations.uri(scratch.storage)
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
-        """Whether the name is that of a table, with or without a suffix for the query type or the instant."""
+        """Whether a table has the name, with or without a suffix for the query type or the instant."""
         return any(
             self.tables.look_up(namespace, candidate) is not None for candidate in (name, parse_table_name(name).table)
         )

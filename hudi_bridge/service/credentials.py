@@ -89,7 +89,7 @@ class Secret:
 
 
 def is_below(uri: str, prefix: str) -> bool:
-    """Whether a URI is that of a folder or of something in it."""
+    """Whether a URI names a folder or something in it."""
     return f"{uri}/".startswith(f"{prefix.rstrip('/')}/")
 
 

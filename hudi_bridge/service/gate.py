@@ -265,7 +265,7 @@ def _limited(scope: Scope) -> tuple[str, str]:
 
 
 class Gate:
-    """Refuses requests without a token that names a reader, and those that come too often.
+    """Refuses requests without a token of a reader, and clients that ask too often.
 
     Without ``access``, anybody may read everything. ``per_second`` limits the requests of each reader. Refusals are
     limited by address, and do not keep out those who have a token.

@@ -1,4 +1,4 @@
-"""Access tokens for Google Cloud Storage: the service's own, and those that clients get.
+"""Access tokens for Google Cloud Storage: the service's own, and narrower ones for clients.
 
 The service's own token is that of a service account, or what the machine has. Clients get a token that reads some
 folders and nothing else. Reading needs ``storage.objects.get`` alone, since clients of Iceberg list nothing.

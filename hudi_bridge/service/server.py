@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The files of a certificate, with those that it is signed by, and of its private key, in PEM."""
+    """The PEM files of a certificate, followed by its signers, and of its private key."""
 
     certificate: Path
     key: Path

@@ -22,7 +22,7 @@ def quote_identifier(name: str) -> str:
 
 
 def sql_names(names: Sequence[str]) -> list[str]:
-    """The names of columns in SQL, where case makes no difference: those that differ in case alone get numbers.
+    """The names of columns in SQL, where case makes no difference: names that differ only in case get numbers.
 
     ``name`` and ``Name`` become ``name_1`` and ``Name_2``. DuckDB would take both for the first one; so it finds
     neither, and its error has the names with the numbers.

@@ -212,7 +212,7 @@ class Lake:
     def sql(self, statement: str, *, params: object = None) -> duckdb.DuckDBPyRelation | None:
         """Opens the tables that a statement names, and returns ``connection.sql(statement, params=params)``.
 
-        A table whose name is also that of a column is opened, too; whether it can be read does not matter then.
+        A table with the name of a column is opened, too; whether it can be read does not matter then.
 
         Raises:
             QueryError: the database has no table of a name.
@@ -231,7 +231,7 @@ class Lake:
     def attach_named_in(self, statement: str) -> None:
         """Opens the tables that a statement names, for ``connection.execute`` and the like.
 
-        A table that cannot be opened is passed over: ``cause_of`` has its error for that of the statement.
+        A table that cannot be opened is passed over: ``cause_of`` returns its error for the error of the statement.
         """
         self._listings.clear()
         self._failed.clear()
@@ -427,7 +427,7 @@ class Lake:
         return self._attached[asked]
 
     def _restore_hidden(self, asked: _Asked, attached: Attached) -> None:
-        """Makes the views of tables anew whose names are those that ``attach`` has just given to views of another."""
+        """Makes views anew whose names ``attach`` has just given to views of another table."""
         names = {name.lower() for name in attached.names[1:]}
         for other in [
             attached

@@ -35,7 +35,7 @@ _UNREADABLE = (OSError, pa.ArrowException, ValueError, KeyError, AttributeError)
 
 
 class FolderStore:
-    """Keeps merges in a folder; those that were used longest ago make room for new ones."""
+    """Keeps merges in a folder; the least recently used make room for new ones."""
 
     keeps_all_columns = True
 

@@ -54,7 +54,7 @@ class MergedRows:
     def path_columns(self) -> tuple[str, ...]:
         """The columns of the partition path that are equal, and not null, in a row and in its position.
 
-        Without those that have one value in all slices: by their conditions, DuckDB reads all positions or none.
+        Columns with one value in all slices are left out: by a condition on them, DuckDB reads all positions or none.
         """
         values = [dict(split.partition_values) for split in self._merged]
         return tuple(
@@ -69,7 +69,7 @@ class MergedRows:
         self._asked = columns
 
     def rows(self, columns: Sequence[str], row_filter: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        """The rows that are not in the scan, of those that pass a condition."""
+        """The rows that pass a condition and are not in the scan."""
         request = RowRequest.of(self._dataset.schema, columns, row_filter)
         # The logs of a slice are merged for its positions in any case.
         splits = [

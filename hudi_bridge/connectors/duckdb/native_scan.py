@@ -248,7 +248,7 @@ class NativeScanPlanner:
 def _typical_first(counted: Sequence[tuple[int, RealtimeFileSplit]]) -> list[RealtimeFileSplit]:
     """The slices, with the one whose number of rows is nearest to the average first.
 
-    DuckDB takes the number of rows of the first file for that of each, to estimate what joins will cost.
+    DuckDB assumes that each file has as many rows as the first, to estimate what joins will cost.
     """
     average = sum(rows for rows, _ in counted) / len(counted)
     first = min(counted, key=lambda item: abs(item[0] - average))

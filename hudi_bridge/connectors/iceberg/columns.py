@@ -82,7 +82,7 @@ def _inner_fields(kind: IcebergType) -> tuple[NestedField, ...]:
 
 
 def names_to_ids(mapping: NameMapping, schema: Schema) -> Ids:
-    """The ids of the mapping by dotted path, without those that the schema does not have."""
+    """The ids of the mapping by dotted path, as far as the schema has them."""
     return {path: id_ for path, id_ in _iter_names(mapping.root, "") if id_ in schema.field_ids}
 
 
@@ -232,7 +232,7 @@ class _Numbering:
 
 
 def _refuse_twins(struct: ArrowType, path: str) -> None:
-    """Refuse fields of a struct whose names differ in nothing but case, of which Trino 476 reads one for both."""
+    """Refuses fields of a struct whose names differ only in case: Trino 476 reads one of them for both."""
     paths: dict[str, str] = {}
     for position in range(struct.num_fields):
         field_path = child_path(path, struct.field(position).name)

@@ -245,7 +245,7 @@ def misread_types(schema: pa.Schema) -> Iterator[str]:
 
 
 def types_for_presto(schema: pa.Schema, *, cut_times: bool) -> Iterator[str]:
-    """What has become of columns in a table that was written for Presto; ``schema`` is that of Hudi."""
+    """Notes on columns that a table for Presto has in another form; ``schema`` is Hudi's."""
     if cut := _paths(schema, _has_microseconds):
         if cut_times:
             yield f"Presto cuts these timestamps to milliseconds: {cut}"

@@ -165,7 +165,7 @@ def with_first_row_id(manifest: ManifestFile, first_row_id: int | None) -> Manif
 def manifest_list(
     location: str, snapshot_id: int, manifests: Sequence[ManifestFile], first_row_id: int | None
 ) -> bytes:
-    """The manifest list of a snapshot: of version 3 with ``first_row_id``, that of the snapshot, otherwise of 2."""
+    """The manifest list of a snapshot; in version 3 if the snapshot has a ``first_row_id``, otherwise in version 2."""
     output = InMemory(location)
     writer = (
         ManifestListWriterV2(output, snapshot_id, None, snapshot_id, _COMPRESSION)
@@ -288,7 +288,7 @@ def _runs(slices: Sequence[SliceFiles], file_ids: Sequence[str]) -> Iterator[Seq
 
 
 def _entry(listed: _Listed, content: ManifestContent, newest: int, version: FormatVersion) -> ManifestEntry:
-    """The entry of a file; those of which the writes are the ``newest`` of the manifest have been added with it."""
+    """The entry of a file; a file whose write is the ``newest`` of the manifest counts as added with it."""
     file, number, is_data = listed.file, listed.sequence_number, content is ManifestContent.DATA
     in_version_3 = {} if version is FormatVersion.V2 else _fields_of_version_3(listed)
     described = ManifestDataFile.from_args(

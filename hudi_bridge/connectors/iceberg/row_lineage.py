@@ -62,7 +62,7 @@ class RowIds:
         return sum(file.rows for file in files if self._range_of(file) is None)
 
     def assign(self, files: Iterable[DataFile]) -> RowLineage:
-        """The ids of the rows of some data files: new ones for those that are not known."""
+        """The ids of the rows of some data files: those they have, or new ones."""
         ranges, following = dict[str, tuple[int, int]](), self.next_row_id
         for file in files:
             known = self._range_of(file)

@@ -343,7 +343,7 @@ class RealColumns:
 
 
 def _all_rows(copy: SliceFiles, rows: int, path: str) -> DataFile:
-    """The data file of a copy, whose rows are at the positions of those of the base file."""
+    """The data file of a copy; its rows have the same positions as in the base file."""
     if sum(file.rows for file in copy.data) != rows:
         stored = f"{sum(file.rows for file in copy.data)} rows"
         raise CorruptBaseFileError(path, None, stored, f"{rows}, as its footer says")

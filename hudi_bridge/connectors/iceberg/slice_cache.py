@@ -183,7 +183,7 @@ class GivenSlices:
         self._notes: dict[str, frozenset[str]] = {}
 
     def refresh(self) -> None:
-        """Reads new notes, and forgets those that are gone."""
+        """Reads new notes, and forgets removed ones."""
         names = set(self._scratch.names(GIVEN))
         for name in self._notes.keys() - names:
             del self._notes[name]

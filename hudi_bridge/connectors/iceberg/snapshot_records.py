@@ -43,8 +43,9 @@ class PresentFiles:
 class SnapshotRecords:
     """The records of snapshots in a folder, to which other services may write as well.
 
-    A record is never changed. If two services make one of the same state, one counts for both: that with the lower ids
-    of rows, or the earlier; if there are several states of an instant, the one that was found last is listed.
+    A record is never changed. If two services make one of the same state, one counts for both: the one with the lower
+    ids of rows, or the earlier one. If there are several states of an instant, the one that was published last is
+    listed.
     """
 
     def __init__(self, scratch: Scratch) -> None:
@@ -57,7 +58,7 @@ class SnapshotRecords:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read new records, and forget those that are gone."""
+        """Reads new records, and forgets removed ones."""
         names = set(self._scratch.names(SNAPSHOTS))
         for name in self._records.keys() - names:
             del self._records[name]
@@ -85,7 +86,7 @@ class SnapshotRecords:
         return ids
 
     def lineage_of(self, files: Iterable[DataFile]) -> RowLineage:
-        """The ids of the rows of a new snapshot: those that its files have had, and others that nobody has had."""
+        """The ids of the rows of a new snapshot: its files keep theirs, new files get ids that no file has had."""
         self.refresh()
         listed = tuple(files)
         row_ids = RowIds(ranges=self._row_ranges, next_row_id=self._next_row_id())
@@ -97,7 +98,7 @@ class SnapshotRecords:
         return [self._records[name] for name in self._listed()]
 
     def everything(self) -> Sequence[IcebergSnapshot]:
-        """The snapshots of all records, also those that are not listed."""
+        """The snapshots of all records, listed or not."""
         return list(self._records.values())
 
     def up_to(self, snapshot: IcebergSnapshot, most: int) -> Sequence[IcebergSnapshot]:
@@ -106,18 +107,18 @@ class SnapshotRecords:
         return [*before, snapshot][-most:]
 
     def publish(self, snapshot: IcebergSnapshot) -> IcebergSnapshot:
-        """Make a snapshot visible, whose files must be complete; returns that of a service which was faster, if any."""
+        """Makes a snapshot with complete files visible. If another service was faster, returns its snapshot instead."""
         name = f"{snapshot.instant}-{snapshot.state[:16]}-{new_mark()}.json"
         self._scratch.write(f"{SNAPSHOTS}/{name}", snapshot_to_json(snapshot))
         self.refresh()
         return self.find(snapshot.instant, snapshot.state) or snapshot
 
     def use(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Note that clients have been given these snapshots now."""
+        """Notes that clients get these snapshots now."""
         self._used |= dict.fromkeys((snapshot.instant for snapshot in snapshots), time.time())
 
     def drop(self, keep: int, keep_seconds: float) -> None:
-        """Drop all records but the newest ``keep``, and those that were used within ``keep_seconds``.
+        """Drops all records but the newest ``keep`` and any that were used within ``keep_seconds``.
 
         Earlier states of an instant are dropped as well.
         """
@@ -137,7 +138,7 @@ class SnapshotRecords:
             self._scratch.remove(f"{SNAPSHOTS}/{name}")
 
     def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
-        """Remove the records of these snapshots, whose files are gone.
+        """Removes the records of these snapshots, whose files are gone.
 
         If they are built again, the rows of base files have the same ids.
         """
@@ -167,7 +168,7 @@ class SnapshotRecords:
         return (0 if lineage is None else lineage.first_row_id, *_age(name))
 
     def _note(self, snapshot: IcebergSnapshot) -> None:
-        """Note the ids of rows. Of those that two services gave to a file at once, the lower are used from then on."""
+        """Notes the ids of rows. If two services gave ids to a file at once, the lower ones count from then on."""
         if snapshot.lineage is None:
             return
         for location, (first, rows) in snapshot.lineage.ranges.items():

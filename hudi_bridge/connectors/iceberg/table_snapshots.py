@@ -81,8 +81,8 @@ class TableSnapshots:
     def load(self, as_of: InstantLike | None = None) -> Published:
         """The newest snapshot and the listed earlier ones, or only the snapshot as of an instant.
 
-        Of loads that wait for one another, those that came before another began share its result: where commits come
-        as fast as snapshots are built, none waits for more than two.
+        Loads that wait share the result of the next load that begins: where commits come as fast as snapshots are
+        built, none waits for more than two.
 
         Raises:
             HudiReadError: the table cannot be read.

@@ -195,7 +195,7 @@ class Roots:
                 yield folder
 
     def _children(self, folder: Storage, namespace: Namespace) -> tuple[list[str], list[str]]:
-        """The names of the child folders that are tables, and of those that are namespaces; some requests at once."""
+        """The names of child folders: of tables, then of namespaces. Sends several requests at once."""
         children = [folder.child(name) for name in _folder_names(folder)]
         now = time.monotonic()
         seen = set() if folder.is_local else {root for root, at in self._seen.items() if now - at < _SEEN_SECONDS}
@@ -213,7 +213,7 @@ class Roots:
         return tables, namespaces
 
     def _is_namespace(self, namespace: Namespace, folder: Storage) -> bool:
-        """Whether a folder is that of a namespace itself, and not one that a link leads to."""
+        """Whether a folder is a namespace itself, and not a link to one."""
         return not folder.is_local or any(levels == namespace for levels in self._real_levels(folder))
 
     def _has_table(self, namespace: Namespace, folder: Storage) -> bool:
@@ -241,7 +241,7 @@ def _is_in(levels: Namespace, namespace: Namespace) -> bool:
 
 
 def is_table(folder: Storage) -> bool:
-    """Whether a folder is that of a Hudi table."""
+    """Whether a folder holds a Hudi table."""
     return folder.exists(_PROPERTIES)
 
 

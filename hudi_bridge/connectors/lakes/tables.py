@@ -92,7 +92,7 @@ def parse_table_name(name: str) -> TableName:
 
 
 def is_visible_folder_name(name: str) -> bool:
-    """Whether a name is that of a visible child folder: one that a table may have, without a leading dot."""
+    """Whether a visible child folder may have the name: as that of a table, without a leading dot."""
     return is_table_folder_name(name) and not name.startswith(".")
 
 

@@ -85,7 +85,7 @@ _ORDERED = (
     types.is_time64,
     types.is_timestamp,
 )
-"""The types of which Polars and Arrow have the same order."""
+"""The types whose values Polars and Arrow order in the same way."""
 
 
 def condition_of(predicate: pl.Expr, columns: pa.Schema) -> pc.Expression | None:

@@ -101,7 +101,7 @@ _UNCERTAIN = (
 
 
 class _UncertainError(Exception):
-    """Raised for a text of which it is not certain what it does with rows."""
+    """Raised for a text if it is not certain what it does with rows."""
 
 
 def touched_columns(payload: RecordPayload) -> frozenset[str] | None:

@@ -166,7 +166,7 @@ class RealtimeView:
         return lists
 
     def _where_named(self, alias: str, part: str) -> str:
-        """The condition that leaves out all files but those that the text names."""
+        """The condition that leaves out all files that the text does not name."""
         names = self._file_lists.get(part)
         if names is None:
             return ""

@@ -92,7 +92,7 @@ class UnmergedView(RealtimeView):
         return tuple(ordering_type(name, self._schema) for name in fields)
 
     def _decoded(self) -> str:
-        """The records of the blocks that count; of those of delete blocks, the keys and ordering values alone."""
+        """The records of the blocks that count; delete blocks have keys and ordering values alone."""
         from_path = path_columns(self.publication.context)
         orderings = range(len(self._ordering_types))
         columns = [
@@ -190,7 +190,7 @@ class UnmergedView(RealtimeView):
         return ("integer", "boolean", *ordering, *stored)
 
     def _joined(self, rule: MergeRule) -> str:
-        """Base rows and survivors; of those with one key, SQL picks the winner."""
+        """Base rows and survivors; where both have a key, SQL picks the winner."""
         base, log = self._ordering(rule)
         kinds = [ordering_type(name, self._schema) for name in (rule.ordering_fields if rule.orders_base else ())]
         not_lower = compares_not_lower(rule, kinds, Dialect.TRINO, base, log)
