@@ -5,7 +5,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.schema.java_text import double_text, float_text, floating_text, has_value_text, value_text
+from hudi_bridge.schema.java_text import (
+    double_text,
+    float_text,
+    floating_text,
+    has_value_text,
+    string_hash,
+    value_text,
+)
 
 # Printed by Double.toString of OpenJDK 17.
 DOUBLES = [
@@ -110,3 +117,18 @@ def test_the_text_of_what_spark_holds(values: "pa.Array[Any]", texts: list[str |
 )
 def test_other_types_have_no_text(kind: pa.DataType) -> None:
     assert not has_value_text(kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"),
+    [
+        ("", 0),
+        ("hello", 99162322),
+        ("Aa", 2112),
+        ("BB", 2112),
+        ("polygenelubricants", 1 << 31),
+        ("\U0001d4b3", 1772318),
+    ],
+)
+def test_strings_are_hashed_over_their_code_units(text: str, hashed: int) -> None:
+    assert string_hash(text) == hashed
