@@ -14,7 +14,7 @@ from hudi_bridge import HudiTable, RealtimeFileSplit
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
-from hudi_bridge.connectors.spark.native_columns import why_not_native
+from hudi_bridge.connectors.spark.native_columns import reason_file_not_native
 from hudi_bridge.connectors.trino.compatibility import LogColumns, why_unreadable
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import slice_delta
@@ -118,5 +118,5 @@ def test_no_engine_reads_the_base_file_in_place(table: tuple[HudiTable, list[Row
     assert base is not None
     outcomes = {one.column: one.outcome for one in base.columns}
     assert outcomes["t"] is outcomes["s.t"] is Outcome.MILLISECONDS
-    assert "labelled" in str(why_not_native(split, base, opened.snapshot().schema))
+    assert "labelled" in str(reason_file_not_native(split, base, opened.snapshot().schema))
     assert why_unreadable(base, LogColumns.of(split.context, engine)) is not None

@@ -13,7 +13,7 @@ from hudi_bridge import HudiTable, RealtimeFileSplit
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
-from hudi_bridge.connectors.spark.native_columns import why_not_native
+from hudi_bridge.connectors.spark.native_columns import reason_file_not_native
 from hudi_bridge.connectors.trino.compatibility import LogColumns, why_unreadable
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import slice_delta
@@ -114,5 +114,5 @@ def test_no_engine_reads_the_base_file_in_place(table: HudiTable, engine: Engine
     said = {one.column: str(one) for one in base.columns}
     assert said["s"] == said["z.n"] == "null: the file has none of its fields"
     assert (said["l"], said["z"]) == (said["s"], "changed inside")
-    assert why_not_native(split, base, table.snapshot().schema) is not None
+    assert reason_file_not_native(split, base, table.snapshot().schema) is not None
     assert why_unreadable(base, LogColumns.of(split.context, engine)) is not None

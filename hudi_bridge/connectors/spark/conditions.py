@@ -1,16 +1,16 @@
-"""Parses a SQL condition into the columns it refers to and the comparisons that can be pushed down.
+"""Comparisons of a filter with literals: from Spark's forms of a filter into Arrow expressions.
 
-Spark plans the condition over an empty table and returns the plan as JSON: expressions in pre-order. What cannot be
-pushed down is skipped: Spark evaluates the whole condition again.
+A ``Condition`` comes from a filter that Spark pushes into a data source (``condition_of``), or from a SQL text
+(``parse_filter``). ``expression_of`` makes it an Arrow expression that selects the same rows. In Spark, NaN is the
+greatest number and equals itself; a condition that Arrow could evaluate differently gives no expression.
 
-Converts filters that Spark pushes down into Arrow expressions that select the same rows.
-
-In Spark, NaN is the greatest number and equals itself. Conditions that Arrow could evaluate differently are not taken.
+Spark parses the SQL text: it plans the filter over an empty table and returns the plan as JSON, expressions in
+pre-order. What cannot be pushed down is skipped, since Spark evaluates the whole condition again.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from hudi_bridge.connectors.spark.jvm import jvm_of
 from hudi_bridge.readers.filters import one_of
 
 Literal: TypeAlias = Any
@@ -58,10 +59,7 @@ def condition_of(pushed: Any) -> Condition | None:  # noqa: ANN401 - a class of 
     """The condition of a filter of ``pyspark.sql.datasource``; None unless it compares with literals."""
     name = type(pushed).__name__
     if name == "Not":
-        inner = condition_of(pushed.child)
-        if inner is None or inner.is_negated:
-            return None
-        return Condition(name=inner.name, path=inner.path, values=inner.values, is_negated=True)
+        return _negated(condition_of(pushed.child))
     if name in ("IsNull", "IsNotNull"):
         return Condition(name=name, path=tuple(pushed.attribute))
     if name in _ARROW_COMPARISONS or name in _ARROW_TEXT_MATCHES or name == "EqualNullSafe":
@@ -69,6 +67,10 @@ def condition_of(pushed: Any) -> Condition | None:  # noqa: ANN401 - a class of 
     if name == "In":
         return Condition(name=name, path=tuple(pushed.attribute), values=tuple(pushed.value))
     return None
+
+
+def _negated(condition: Condition | None) -> Condition | None:
+    return None if condition is None or condition.is_negated else replace(condition, is_negated=True)
 
 
 def expression_of(condition: Condition, schema: pa.Schema) -> pc.Expression | None:
@@ -177,49 +179,65 @@ class _Tree:
 def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFilter:
     """Parses a SQL condition over the columns of a schema.
 
+    Without access to the JVM, nothing returns Spark's plan: the condition gives columns that its text may name, and no
+    conditions to push down.
+
     Raises:
         pyspark.errors.AnalysisException: the text is not a condition over these columns.
     """
-    empty = spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
-    # The only access to Spark's parser.
-    output = empty._jdf.queryExecution().analyzed().output()  # noqa: SLF001
-    execution = empty.where(text)._jdf.queryExecution()  # noqa: SLF001
-    # A subquery has columns of other tables, which may have the same names.
-    own = {output.apply(number).exprId().id(): name for number, name in enumerate(schema.names)}
+    jvm = jvm_of(spark)
+    if jvm is None:
+        # Analyzes the condition; Spark Connect does so only when it is asked for the schema.
+        _ = spark.createDataFrame([], schema).where(text).schema
+        return ParsedFilter(columns=_columns_in_text(schema.names, text), conditions=())
+    # Spark does not optimize away a filter over an empty RDD, as it would over no local rows.
+    plans = jvm.filter_plans(spark.createDataFrame(spark.sparkContext.emptyRDD(), schema), text)
     named = {
         tree.node["name"]
-        for condition in _conditions(execution.analyzed(), own)
+        for condition in _filters(plans.analyzed, plans.columns)
         for tree in _trees(condition)
         if tree.kind == _COLUMN
     }
     conditions = tuple(
         condition
-        for tree in _conditions(execution.optimizedPlan(), own)
-        for part in _conjuncts(tree)
-        if (condition := _condition(part)) is not None
+        for tree in _filters(plans.optimized, plans.columns)
+        for conjunct in _conjuncts(tree)
+        if (condition := _condition(conjunct)) is not None
     )
-    columns = tuple(name for name in schema.names if name in named)
-    return ParsedFilter(columns=columns, conditions=conditions)
+    return ParsedFilter(columns=tuple(name for name in schema.names if name in named), conditions=conditions)
 
 
-def _conditions(plan: Any, own: Mapping[int, str]) -> Iterator[_Tree]:  # noqa: ANN401 - an object of the JVM
-    for node in json.loads(plan.toJSON()):
+def _columns_in_text(names: Sequence[str], text: str) -> tuple[str, ...]:
+    """The columns that a condition may refer to: all whose name occurs in it, in whatever case."""
+    lower = text.lower()
+    # Without these, Spark has no way to refer to a column but by its name.
+    if not text.isascii() or "*" in text or "identifier" in lower:
+        return tuple(names)
+    return tuple(name for name in names if not name.isascii() or name.replace("`", "``").lower() in lower)
+
+
+def _filters(plan: str, names: Mapping[int, str]) -> Iterator[_Tree]:
+    """The conditions of all filters of a plan; ``names`` are those of the columns, by expression ID.
+
+    A subquery has columns of other tables, which may have the same names.
+    """
+    for node in json.loads(plan):
         if _kind(node) == "Filter":
-            yield _tree(iter(node["condition"]), own)
+            yield _tree(iter(node["condition"]), names)
 
 
 def _kind(node: Node) -> str:
     return str(node["class"]).rpartition(".")[2]
 
 
-def _tree(nodes: Iterator[Node], own: Mapping[int, str]) -> _Tree:
-    """An expression; columns have the names of ``own``, whatever the spelling in the text, or are of another kind."""
+def _tree(nodes: Iterator[Node], names: Mapping[int, str]) -> _Tree:
+    """An expression; columns are named as in ``names``, whatever the spelling in the text, or are of another kind."""
     node = next(nodes)
     kind = _kind(node)
     if kind == _COLUMN:
-        name = own.get(node["exprId"]["id"])
+        name = names.get(node["exprId"]["id"])
         kind, node = (_OTHER_COLUMN, node) if name is None else (kind, node | {"name": name})
-    return _Tree(kind, node, tuple(_tree(nodes, own) for _ in range(node["num-children"])))
+    return _Tree(kind, node, tuple(_tree(nodes, names) for _ in range(node["num-children"])))
 
 
 def _trees(tree: _Tree) -> Iterator[_Tree]:
@@ -238,10 +256,7 @@ def _conjuncts(tree: _Tree) -> Iterator[_Tree]:
 
 def _condition(tree: _Tree) -> Condition | None:
     if tree.kind == "Not":
-        inner = _condition(tree.children[0])
-        if inner is None or inner.is_negated:
-            return None
-        return Condition(name=inner.name, path=inner.path, values=inner.values, is_negated=True)
+        return _negated(_condition(tree.children[0]))
     if tree.kind in (_COLUMN, "GetStructField") and _is_boolean(tree):
         path = _path(tree)
         return None if path is None else Condition(name="EqualTo", path=path, values=("true",))
@@ -260,10 +275,10 @@ def _condition(tree: _Tree) -> Condition | None:
 
 
 def _compared(name: str, path: tuple[str, ...] | None, values: tuple[str | None, ...]) -> Condition | None:
-    known = tuple(value for value in values if value is not None)
-    if path is None or not known or len(known) != len(values):
+    literals = tuple(value for value in values if value is not None)
+    if path is None or not literals or len(literals) != len(values):
         return None
-    return Condition(name=name, path=path, values=known)
+    return Condition(name=name, path=path, values=literals)
 
 
 def _is_boolean(tree: _Tree) -> bool:

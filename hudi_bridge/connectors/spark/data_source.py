@@ -1,17 +1,15 @@
-"""The Spark data source ``hudi_bridge`` (PySpark 4.0 or later).
+"""The Spark data source ``hudi_bridge`` for queries and streams (PySpark 4.0 or later).
 
-The table is pinned when a DataFrame is created. Another process lists the files when Spark plans a query, once for all
-actions of the DataFrame.
+A query pins the table when its DataFrame is created. Another process lists the files when Spark plans the query, once
+for all actions of the DataFrame.
 
-Source: ``PythonDataSourceV2`` and ``plan_data_source_read`` of Spark.
+A stream of Structured Streaming makes each micro-batch an incremental query. An offset is a completion time (a
+requested time in table versions up to 6): all commits up to it have been delivered. A batch holds the latest state of
+each row at its end, and no deleted rows, as with Hudi's own source. After a full table scan for cleaned files, a row
+that a later commit changed arrives with that commit only.
 
-A table as a source of Structured Streaming: each micro-batch is an incremental query.
-
-An offset is a completion time (in table versions up to 6, a requested time): all commits up to it have been delivered.
-A batch holds the latest state of each row at its end, and no deleted rows, as with Hudi's own source. After a full
-table scan for cleaned files, a row that a later commit changed arrives with that commit only.
-
-Source: ``HoodieStreamSourceV2`` of Hudi, ``python_streaming_source_runner`` of Spark.
+Source: ``PythonDataSourceV2``, ``plan_data_source_read`` and ``python_streaming_source_runner`` of Spark,
+``HoodieStreamSourceV2`` of Hudi.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -47,8 +45,8 @@ except ImportError:  # PySpark 4.0 and 4.1 ask for the latest offset once, which
 
 Offset = Mapping[str, str]
 
-_OF_BATCHES = (RANGE_VERSION_KEY, END_SCHEMA_KEY)
-"""Options that Hudi follows in batch queries, and not in streams."""
+_BATCH_ONLY = (RANGE_VERSION_KEY, END_SCHEMA_KEY)
+"""Options that Hudi follows in batch queries but not in streams."""
 _AFTER = "after"
 _LATEST = "latest"
 
@@ -56,7 +54,7 @@ _LATEST = "latest"
 def stream_options(options: SparkOptions) -> SparkOptions:
     """The options of a stream, with defaults that let it continue after cleaning and wait for pending commits."""
     defaults = {FULL_SCAN_FALLBACK_KEY: "true", HOLLOW_COMMITS_KEY: HollowCommitPolicy.BLOCK}
-    given = {name: value for name, value in options.table_options if name not in _OF_BATCHES}
+    given = {name: value for name, value in options.table_options if name not in _BATCH_ONLY}
     return replace(
         options,
         query=SparkQuery.INCREMENTAL,
@@ -95,9 +93,9 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             after = start[_AFTER] if start is not None else self._position
             table = self._refreshed().table
             times = table.instant_range(EARLIEST if after is None else after, self._target).ordering_times
-            most = self._query.options.max_instants_per_trigger
-            if most is not None and after is not None:
-                times = times[:most]
+            max_instants = self._query.options.max_instants_per_trigger
+            if max_instants is not None and after is not None:
+                times = times[:max_instants]
             return {_AFTER: times[-1] if times else after or self.initialOffset()[_AFTER]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -1,19 +1,9 @@
-"""Reads a table as a DataFrame (PySpark 3.5 or later).
+"""``read`` returns a table as a DataFrame (PySpark 3.5 or later); ``register`` enables the data source.
 
-Snapshots and read-optimized queries are planned by Spark. In other queries Spark does not tell which columns it uses,
-so ``read`` takes them as an argument.
-
-Checks the Python version of Spark's workers before a job fails because of it.
-
-Without ``PYSPARK_PYTHON``, workers run the first ``python3`` of the path, which need not be the driver's.
-
-Registers the data source ``hudi_bridge`` with a Spark session.
+Spark plans snapshots and read-optimized queries. Of other queries it does not tell which columns they use, so ``read``
+takes the columns as an argument.
 """
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,51 +18,23 @@ from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.workers import require_same_python
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, StorageOptions, path_text
 
-_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # runs on Python 2, too
-_TIMEOUT_SECONDS = 30
+try:
+    from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
+except ModuleNotFoundError as missing:  # PySpark 3.5 has no data sources in Python.
+    if missing.name != "pyspark.sql.datasource":
+        raise
+    HudiBridgeDataSource = None  # type: ignore[assignment, misc]
 
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_FIRST_WITH_PUSHDOWN = (4, 1)
 
-def require_same_python(spark: SparkSession) -> None:
-    """Raises unless the workers that Spark starts on the driver's machine run the driver's version of Python.
-
-    Raises:
-        QueryError: they run another minor version; PySpark cannot pass functions between minor versions.
-    """
-    require_version_of_driver(spark.sparkContext.pythonExec)
-
-
-def require_version_of_driver(python: str) -> None:
-    """Raises unless ``python`` has the same minor version as this Python, or is not installed on this machine.
-
-    Raises:
-        QueryError: it has another minor version.
-    """
-    found = shutil.which(python)
-    # A Python that executors unpack from an archive is not on this machine.
-    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):  # noqa: PTH100 - keeps symbolic links
-        return
-    try:
-        command = [found, "-c", _VERSION]
-        asked = subprocess.run(  # noqa: S603 - the program that Spark is about to start
-            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return
-    own, other = "{}.{}".format(*sys.version_info[:2]), asked.stdout.strip()
-    if own != other:
-        raise QueryError(
-            "PYSPARK_PYTHON",
-            f"Python {other} for Spark's workers ({found}) and Python {own} for the driver",
-            f"the same version: start with PYSPARK_PYTHON={sys.executable}, or with the Python of the workers",
-        )
-
-
-_OF_SNAPSHOTS = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
+_SNAPSHOT_QUERIES = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 _NO_FILTER = ParsedFilter(columns=(), conditions=())
 
 
@@ -89,16 +51,16 @@ def read(
     payloads: Mapping[str, RecordPayload] | None = None,
     log_memory_bytes: int | None = None,
 ) -> DataFrame:
-    """A table as a DataFrame of ``columns`` (all by default) and of the rows that meet ``filter``, a SQL condition.
+    """Returns a DataFrame of ``columns`` (by default all), with the rows that meet ``filter``, a SQL condition.
 
     The condition prunes partitions and row groups and filters rows on the executors; Spark checks it again. A snapshot
     is a scan of base files by Spark, with the rows that logs change: their merge is a Spark job that ends before this
-    returns, and is kept as long as a DataFrame uses it. ``slice_routes`` tells which slices Spark reads.
+    returns; the result stays in Spark as long as a DataFrame uses it. ``slice_routes`` tells which slices Spark reads.
 
     ``query_type`` is ``snapshot``, ``read_optimized``, ``incremental`` or ``splits``; ``options`` are those of
     ``spark.read.format("hudi_bridge")``. ``storage_options``, ``payloads`` and ``log_memory_bytes`` are those of
-    ``HudiTable.open``; Spark's own reader does not know storage options, so that with them all slices are read by this
-    package's. ``filesystem`` is refused: executors open the table by its path.
+    ``HudiTable.open``. Spark's own reader does not know storage options: with them, this package reads all slices.
+    ``filesystem`` is refused, since executors open the table by its path.
 
     Raises:
         QueryError: a column, an option or the query does not fit the table, or local workers run another version of
@@ -120,33 +82,22 @@ def read(
     if log_memory_bytes is not None:
         parsed_options = replace(parsed_options, log_memory_bytes=log_memory_bytes)
     query = PinnedQuery.of(parsed_options, payloads)
-    wanted = selected(query.full_schema, query.options.columns if columns is None else columns).names
+    names = selected(query.full_schema, query.options.columns if columns is None else columns).names
     parsed = _NO_FILTER
     if filter is not None:
         parsed = parse_filter(spark, spark_schema(query.full_schema), filter)
-    needed = list(dict.fromkeys((*wanted, *parsed.columns)))
+    needed = list(dict.fromkeys((*names, *parsed.columns)))
     listing = query.listing(needed, parsed.conditions)
-    if query.options.query not in _OF_SNAPSHOTS:
+    if query.options.query not in _SNAPSHOT_QUERIES:
         rows = frame_of(spark, listing.plan(spark.sparkContext.defaultParallelism))
-        return _narrowed(rows, filter, wanted)
+        return _narrowed(rows, filter, names)
     rows, routes = snapshot_frame(spark, listing)
-    return note_routes(_narrowed(rows, filter, wanted), routes)
+    return note_routes(_narrowed(rows, filter, names), routes)
 
 
 def _narrowed(rows: DataFrame, condition: str | None, columns: Sequence[str]) -> DataFrame:
-    kept = rows if condition is None else rows.where(condition)
-    return kept if kept.columns == columns else kept.select([col(quoted(name)) for name in columns])
-
-
-try:
-    from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource
-except ModuleNotFoundError as missing:  # PySpark 3.5 has no data sources in Python.
-    if missing.name != "pyspark.sql.datasource":
-        raise
-    HudiBridgeDataSource = None  # type: ignore[assignment, misc]
-
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_FIRST_WITH_PUSHDOWN = (4, 1)
+    filtered = rows if condition is None else rows.where(condition)
+    return filtered if filtered.columns == columns else filtered.select([col(quoted(name)) for name in columns])
 
 
 def register(spark: SparkSession) -> None:
@@ -162,7 +113,7 @@ def register(spark: SparkSession) -> None:
     # Data sources plan in processes on the driver's machine, on a cluster too.
     require_same_python(spark)
     # The processes of the driver that plan queries have no access to the session.
-    known = {"parallelism": spark.sparkContext.defaultParallelism}
-    spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), known))
+    attributes = {"parallelism": spark.sparkContext.defaultParallelism}
+    spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), attributes))
     if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _FIRST_WITH_PUSHDOWN:
         spark.conf.set(_PUSHDOWN, "true")

@@ -1,6 +1,7 @@
-"""Runs tasks of this package as Spark jobs: each yields Arrow batches.
+"""Runs tasks of this package as Spark jobs by ``mapInArrow``: each task yields Arrow batches.
 
-Reads the splits of a task on an executor; a task that Spark runs again returns the same rows.
+``frame_of`` reads the splits of a plan, ``map_one_per_task`` runs any function. A task that Spark runs again returns
+the same rows.
 """
 
 import os
@@ -13,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from hudi_bridge.connectors.spark.kept_rows import forgetting_zip_importers
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Plan, Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers
 from hudi_bridge.inspection import splits_to_table
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.planner import Split
@@ -50,15 +51,16 @@ def _rows(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]
 
 
 def _descriptions(reading: Reading, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
-    every = splits_to_table(piece for split in splits for piece in split.slices)
-    rows = every if reading.row_filter is None else every.filter(reading.row_filter)
+    rows = splits_to_table(file_slice for split in splits for file_slice in split.slices)
+    if reading.row_filter is not None:
+        rows = rows.filter(reading.row_filter)
     yield from rows.select(reading.schema.names).combine_chunks().to_batches()
 
 
 T = TypeVar("T")
 
-# All workers get all tasks if these are part of the function. Rows with one task each pass through one more worker.
-_MOST_IN_FUNCTION = 1 << 20
+# Tasks that are part of the function reach all workers. Larger ones become rows, which pass through one more worker.
+_MAX_FUNCTION_BYTES = 1 << 20
 _TASKS = StructType([StructField("task", BinaryType(), nullable=False)])
 
 
@@ -73,13 +75,13 @@ def map_one_per_task(
     run: Callable[[T], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """The rows that ``run`` returns for each of ``tasks``, one Spark task for each."""
+    """The rows that ``run`` yields for each of ``tasks``, in one Spark task each."""
     pickled = [pickle.dumps(task) for task in tasks]
-    if sum(map(len, pickled)) <= _MOST_IN_FUNCTION:
+    if sum(map(len, pickled)) <= _MAX_FUNCTION_BYTES:
         numbers = spark.range(0, len(pickled), 1, max(1, len(pickled)))
         return numbers.mapInArrow(partial(_run_numbered, run, pickled), schema)
     rows = spark.createDataFrame(
-        spark.sparkContext.parallelize([(bytearray(one),) for one in pickled], len(pickled)), _TASKS
+        spark.sparkContext.parallelize([(bytearray(task),) for task in pickled], len(pickled)), _TASKS
     )
     return rows.mapInArrow(partial(_run_each, run), schema)
 
@@ -87,7 +89,7 @@ def map_one_per_task(
 def _run_numbered(
     run: Callable[[T], Iterator[pa.RecordBatch]], pickled: Sequence[bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with forgetting_zip_importers():
+    with dropping_zip_importers():
         for batch in batches:
             for number in map(int, batch.column(0).to_numpy()):
                 yield from run(pickle.loads(pickled[number]))  # noqa: S301 - from the driver of this job
@@ -96,7 +98,7 @@ def _run_numbered(
 def _run_each(
     run: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with forgetting_zip_importers():
+    with dropping_zip_importers():
         for batch in batches:
             for task in batch.column(0):
                 yield from run(pickle.loads(task.as_py()))  # noqa: S301 - from the driver of this job

@@ -1,21 +1,15 @@
-"""Finds the file groups that hold record keys, as a Spark job.
+"""Finds the file groups that hold record keys, as a Spark job (``locate_keys``).
 
-The record index gives candidate slices, if it can be used and there are not too many keys; otherwise key ranges of base
-files and keys in logs do. Each is read once for all of its keys, with its logs
-merged: a key that a log deletes is not found.
-
-Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex`` and ``SparkHoodieBloomIndexHelper`` of Hudi.
-
-An interval tree that finds the base files whose key range includes a key.
+1. Candidates, pairs of a key and the index of a file slice in the plan, come from the record index, if it can be used
+   and there are not too many keys. Otherwise they come from the key ranges of base files, held in an interval tree on
+   the driver, and from the keys in logs.
+2. Each candidate slice is read once for all of its keys, with its logs merged: a key that a log deletes is not found.
 
 Writers of Avro records compare keys by UTF-16 code units, the row writer of Spark by UTF-8 bytes. Where these orders
 differ, a key is looked up in both.
 
-Source: ``IntervalTreeBasedIndexFileFilter`` and ``KeyRangeLookupTree`` of Hudi.
-
-The steps of a key look-up that run on executors.
-
-A candidate is a record key and the place (index) of a file slice in the plan.
+Source: ``HoodieBloomIndex``, ``HoodieGlobalBloomIndex``, ``SparkHoodieBloomIndexHelper``,
+``IntervalTreeBasedIndexFileFilter`` and ``KeyRangeLookupTree`` of Hudi.
 """
 
 import os
@@ -49,117 +43,114 @@ _UTF8, _UTF16 = "utf-8", "utf-16-be"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRange:
-    """The least and greatest key of a file, both inclusive; ``place`` is the index of the file."""
+    """The least and greatest key of a file, both inclusive, and the index of the file."""
 
     least: str
     greatest: str
-    place: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
     least: bytes
     greatest: bytes
-    place: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
     """The ranges that contain ``middle``; those wholly below or above it are in the subtrees.
 
-    ``starts`` and ``ends`` are ascending; ``places_by_start`` and ``places_by_end`` are parallel to them.
+    ``starts`` and ``ends`` are ascending; ``indexes_by_start`` and ``indexes_by_end`` are parallel to them.
     """
 
     middle: bytes
     starts: tuple[bytes, ...]
-    places_by_start: tuple[int, ...]
+    indexes_by_start: tuple[int, ...]
     ends: tuple[bytes, ...]
-    places_by_end: tuple[int, ...]
+    indexes_by_end: tuple[int, ...]
     below: "_Node | None"
     above: "_Node | None"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRangeTree:
-    """Finds the ranges that include a key."""
+    """An interval tree that finds the files whose key range includes a key."""
 
     _trees: tuple[tuple[str, _Node | None], ...]
 
     @classmethod
     def of(cls, ranges: Sequence[KeyRange]) -> Self:
         """Builds the tree."""
-        orders_differ = any(max(one.least + one.greatest, default="") >= _FIRST_THAT_DIFFERS for one in ranges)
+        orders_differ = any(max(keys.least + keys.greatest, default="") >= _FIRST_THAT_DIFFERS for keys in ranges)
         orders = (_UTF8, _UTF16) if orders_differ else (_UTF8,)
-        return cls(tuple((order, _build([_interval(one, order) for one in ranges])) for order in orders))
+        return cls(tuple((order, _build([_interval(keys, order) for keys in ranges])) for order in orders))
 
-    def places(self, key: str) -> list[int]:
-        """The places of the ranges that include a key, ascending."""
-        found = {place for order, root in self._trees for place in _stab(root, _encoded(key, order))}
-        return sorted(found)
+    def indexes(self, key: str) -> list[int]:
+        """The indexes of the files whose range includes a key, ascending."""
+        return sorted({index for order, root in self._trees for index in _stab(root, _encoded(key, order))})
 
 
 def _encoded(text: str, order: str) -> bytes:
     return text.encode(order, "surrogatepass")
 
 
-def _interval(one: KeyRange, order: str) -> _Interval:
-    return _Interval(_encoded(one.least, order), _encoded(one.greatest, order), one.place)
+def _interval(keys: KeyRange, order: str) -> _Interval:
+    return _Interval(_encoded(keys.least, order), _encoded(keys.greatest, order), keys.index)
 
 
 def _build(intervals: Sequence[_Interval]) -> _Node | None:
     # An interval that ends before it begins holds no key in this order.
-    intervals = [one for one in intervals if one.least <= one.greatest]
+    intervals = [interval for interval in intervals if interval.least <= interval.greatest]
     if not intervals:
         return None
-    ends = sorted(end for one in intervals for end in (one.least, one.greatest))
+    ends = sorted(end for interval in intervals for end in (interval.least, interval.greatest))
     middle = ends[len(ends) // 2]
-    here = [one for one in intervals if one.least <= middle <= one.greatest]
-    by_start = sorted(here, key=lambda one: one.least)
-    by_end = sorted(here, key=lambda one: one.greatest)
+    here = [interval for interval in intervals if interval.least <= middle <= interval.greatest]
+    by_start = sorted(here, key=lambda interval: interval.least)
+    by_end = sorted(here, key=lambda interval: interval.greatest)
     return _Node(
         middle,
-        tuple(one.least for one in by_start),
-        tuple(one.place for one in by_start),
-        tuple(one.greatest for one in by_end),
-        tuple(one.place for one in by_end),
-        _build([one for one in intervals if one.greatest < middle]),
-        _build([one for one in intervals if one.least > middle]),
+        tuple(interval.least for interval in by_start),
+        tuple(interval.index for interval in by_start),
+        tuple(interval.greatest for interval in by_end),
+        tuple(interval.index for interval in by_end),
+        _build([interval for interval in intervals if interval.greatest < middle]),
+        _build([interval for interval in intervals if interval.least > middle]),
     )
 
 
 def _stab(node: _Node | None, key: bytes) -> Iterator[int]:
     while node is not None:
         if key < node.middle:
-            yield from node.places_by_start[: bisect_right(node.starts, key)]
+            yield from node.indexes_by_start[: bisect_right(node.starts, key)]
             node = node.below
         else:
-            yield from node.places_by_end[bisect_left(node.ends, key) :]
+            yield from node.indexes_by_end[bisect_left(node.ends, key) :]
             node = node.above if key > node.middle else None
 
 
 ANYWHERE = ""
 """Stands for all partitions, where keys are given without partition paths."""
 
-RANGES = "place int, least string, greatest string"
-CANDIDATES = "record_key string, place int"
-LOG_KEYS = "found_key string, partition_path string, place int"
-FOUND = "found_key string, partition_path string, file_id string, instant string"
-
-_KEYS_PER_BATCH = 65_536
+RANGES = "slice_index int, least string, greatest string"
+CANDIDATES = "record_key string, slice_index int"
+LOG_KEYS = "matched_key string, partition_path string, slice_index int"
+MATCHES = "matched_key string, partition_path string, file_id string, instant string"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """The file slices of a plan, each pickled without their common context."""
+    """The file slices of a plan, each pickled without the context that they share."""
 
     context: ReadContext
     pickled: tuple[bytes, ...]
 
-    def split(self, place: int) -> RealtimeFileSplit:
-        """The file slice at a place."""
-        found = load_split(self.pickled[place], (self.context,))
-        assert isinstance(found, RealtimeFileSplit)
-        return found
+    def split(self, index: int) -> RealtimeFileSplit:
+        """The file slice at an index."""
+        split = load_split(self.pickled[index], (self.context,))
+        assert isinstance(split, RealtimeFileSplit)
+        return split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,34 +160,34 @@ class Ranges:
     trees: Mapping[str, KeyRangeTree]
     unknown: Mapping[str, tuple[int, ...]]
 
-    def places(self, record_key: str, partition_path: str) -> Iterator[int]:
-        """The places of the slices whose base file may hold a key."""
+    def indexes(self, record_key: str, partition_path: str) -> Iterator[int]:
+        """The indexes of the slices whose base file may hold a key."""
         yield from self.unknown.get(partition_path, ())
         if partition_path in self.trees:
-            yield from self.trees[partition_path].places(record_key)
+            yield from self.trees[partition_path].indexes(record_key)
 
 
-def key_ranges(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
+def key_ranges(slices: Slices, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The key range of each base file; null for a base file that stores none."""
     storage = slices.context.open_storage()
     with noting_error_details():
-        for place in places:
-            split = slices.split(place)
+        for index in indexes:
+            split = slices.split(index)
             least, greatest = base_key_range(storage, split) or (None, None)
-            yield _batch(place=pa.array([place], pa.int32()), least=_texts([least]), greatest=_texts([greatest]))
+            yield _batch(slice_index=pa.array([index], pa.int32()), least=_texts([least]), greatest=_texts([greatest]))
 
 
-def log_keys(slices: Slices, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
+def log_keys(slices: Slices, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
     """The keys of the records that the logs of each slice insert or update."""
     storage = slices.context.open_storage()
     with noting_error_details():
-        for place in places:
-            split = slices.split(place)
+        for index in indexes:
+            split = slices.split(index)
             for keys in log_record_keys(storage, split, at_once=os.cpu_count() or 1):
                 yield _batch(
-                    found_key=keys,
+                    matched_key=keys,
                     partition_path=pa.repeat(split.partition_path, len(keys)),
-                    place=pa.repeat(pa.scalar(place, pa.int32()), len(keys)),
+                    slice_index=pa.repeat(pa.scalar(index, pa.int32()), len(keys)),
                 )
 
 
@@ -205,28 +196,29 @@ def base_candidates(ranges: Ranges, batches: Iterable[pa.RecordBatch]) -> Iterat
     for batch in batches:
         keys = batch.column(0).to_pylist()
         partitions = batch.column(1).to_pylist() if batch.num_columns > 1 else [ANYWHERE] * len(keys)
-        found_keys, found_places = [], []
+        candidate_keys: list[str] = []
+        candidate_indexes: list[int] = []
         for key, partition_path in zip(keys, partitions, strict=True):
             if key is not None and partition_path is not None:
-                places = list(ranges.places(key, partition_path))
-                found_keys += [key] * len(places)
-                found_places += places
-        yield _batch(record_key=_texts(found_keys), place=pa.array(found_places, pa.int32()))
+                indexes = list(ranges.indexes(key, partition_path))
+                candidate_keys += [key] * len(indexes)
+                candidate_indexes += indexes
+        yield _batch(record_key=_texts(candidate_keys), slice_index=pa.array(candidate_indexes, pa.int32()))
 
 
 def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The candidates whose slice holds the record; the input must be sorted by place."""
+    """The candidates whose slice holds the record; the input must be sorted by ``slice_index``."""
     storage = slices.context.open_storage()
     pairs: Iterator[tuple[Any, Any]] = (
         pair for batch in batches for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
     )
     with noting_error_details():
-        for place, group in groupby(pairs, key=itemgetter(1)):
-            split = slices.split(place)
-            held = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
-            keys = pa.concat_arrays(list(held) or [_texts([])])
+        for index, group in groupby(pairs, key=itemgetter(1)):
+            split = slices.split(index)
+            key_arrays = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
+            keys = pa.concat_arrays(list(key_arrays) or [_texts([])])
             yield _batch(
-                found_key=keys,
+                matched_key=keys,
                 partition_path=pa.repeat(split.partition_path, len(keys)),
                 file_id=pa.repeat(split.file_id, len(keys)),
                 instant=pa.repeat(split.base_instant_time, len(keys)),
@@ -242,7 +234,7 @@ def _batch(**columns: "pa.Array[pa.Scalar]") -> pa.RecordBatch:  # type: ignore[
 
 
 _SLICES_PER_TASK = 64
-_MOST_KEYS_BY_INDEX = 100_000
+_MAX_KEYS_BY_INDEX = 100_000
 _LOCATION = ("partition_path", "file_id", "instant")
 
 
@@ -272,31 +264,33 @@ def locate_keys(
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
     query = PinnedQuery.of(parse_options({**(options or {}), "path": path_text(path)}))
-    wanted = _wanted(keys, key_column, partition_column)
+    distinct_keys = _distinct_keys(keys, key_column, partition_column)
     dataset = query.dataset
-    splits = [piece for split in dataset.splits() for piece in split.slices]
+    splits = [file_slice for split in dataset.splits() for file_slice in split.slices]
     query.table.require_files_of(dataset.instant)
     if not splits:
-        return wanted.selectExpr("record_key", *(f"CAST(NULL AS STRING) AS {name}" for name in _LOCATION))
+        return distinct_keys.selectExpr("record_key", *(f"CAST(NULL AS STRING) AS {name}" for name in _LOCATION))
     pickles = SplitPickles()
     slices = Slices(context=splits[0].context, pickled=tuple(pickles.dump(split) for split in splits))
     by_partition = partition_column is not None
-    indexed = _by_record_index(spark, dataset, splits, wanted)
+    indexed = _by_record_index(spark, dataset, splits, distinct_keys)
     if indexed is not None:
-        wanted, candidates = indexed
+        distinct_keys, candidates = indexed
     else:
         ranges = _read_ranges(spark, slices, splits, by_partition=by_partition)
-        candidates = wanted.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
+        candidates = distinct_keys.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
         if any(split.log_paths for split in splits):
-            candidates = candidates.union(_log_candidates(spark, slices, splits, wanted, by_partition=by_partition))
+            candidates = candidates.union(
+                _log_candidates(spark, slices, splits, distinct_keys, by_partition=by_partition)
+            )
     # The shuffle brings all keys of a slice to one task, where the slice is read once.
-    grouped = candidates.distinct().repartition("place").sortWithinPartitions("place")
-    found = grouped.mapInArrow(partial(verified, slices), FOUND)
-    same = _same_key(by_partition=by_partition)
-    return wanted.join(found, same, "left").select("record_key", *_LOCATION)
+    grouped = candidates.distinct().repartition("slice_index").sortWithinPartitions("slice_index")
+    matches = grouped.mapInArrow(partial(verified, slices), MATCHES)
+    is_same_key = _is_same_key(by_partition=by_partition)
+    return distinct_keys.join(matches, is_same_key, "left").select("record_key", *_LOCATION)
 
 
-def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | None) -> DataFrame:
+def _distinct_keys(keys: DataFrame, key_column: str | None, partition_column: str | None) -> DataFrame:
     """The distinct keys as text, with their partition paths if ``partition_column`` is given."""
     names = {"record_key": key_column or keys.columns[0]}
     if partition_column is not None:
@@ -308,7 +302,7 @@ def _wanted(keys: DataFrame, key_column: str | None, partition_column: str | Non
 
 
 def _by_record_index(
-    spark: SparkSession, dataset: HudiDataset, splits: Sequence[RealtimeFileSplit], wanted: DataFrame
+    spark: SparkSession, dataset: HudiDataset, splits: Sequence[RealtimeFileSplit], distinct_keys: DataFrame
 ) -> tuple[DataFrame, DataFrame] | None:
     """The keys and their candidate slices by the record index; None if it cannot tell, or there are too many keys.
 
@@ -316,34 +310,34 @@ def _by_record_index(
     """
     if dataset.record_locations([]) is None:
         return None
-    rows = wanted.limit(_MOST_KEYS_BY_INDEX + 1).collect()
-    if len(rows) > _MOST_KEYS_BY_INDEX:
+    rows = distinct_keys.limit(_MAX_KEYS_BY_INDEX + 1).collect()
+    if len(rows) > _MAX_KEYS_BY_INDEX:
         return None
-    found = dataset.record_locations([row.record_key for row in rows if row.record_key is not None])
-    if found is None:
+    locations = dataset.record_locations([row.record_key for row in rows if row.record_key is not None])
+    if locations is None:
         return None
-    places = {(split.partition_path, split.file_id): place for place, split in enumerate(splits)}
-    located = ((row["key"], places.get((row["partition"], row["file_id"]))) for row in found.to_pylist())
-    pairs = [(key, place) for key, place in located if place is not None]
-    return spark.createDataFrame(rows, wanted.schema), spark.createDataFrame(pairs, CANDIDATES)
+    indexes = {(split.partition_path, split.file_id): index for index, split in enumerate(splits)}
+    located = ((row["key"], indexes.get((row["partition"], row["file_id"]))) for row in locations.to_pylist())
+    pairs = [(key, index) for key, index in located if index is not None]
+    return spark.createDataFrame(rows, distinct_keys.schema), spark.createDataFrame(pairs, CANDIDATES)
 
 
 def _read_ranges(
     spark: SparkSession, slices: Slices, splits: Sequence[RealtimeFileSplit], *, by_partition: bool
 ) -> Ranges:
     """The key ranges of all base files; a Spark job reads the footers."""
-    places = [place for place, split in enumerate(splits) if split.base_path is not None]
-    known: dict[str, list[KeyRange]] = defaultdict(list)
+    indexes = [index for index, split in enumerate(splits) if split.base_path is not None]
+    ranges: dict[str, list[KeyRange]] = defaultdict(list)
     unknown: dict[str, list[int]] = defaultdict(list)
-    for row in map_one_per_task(spark, _groups(places), partial(key_ranges, slices), RANGES).collect():
-        partition_path = splits[row.place].partition_path if by_partition else ANYWHERE
+    for row in map_one_per_task(spark, _groups(indexes), partial(key_ranges, slices), RANGES).collect():
+        partition_path = splits[row.slice_index].partition_path if by_partition else ANYWHERE
         if row.least is None:
-            unknown[partition_path].append(row.place)
+            unknown[partition_path].append(row.slice_index)
         else:
-            known[partition_path].append(KeyRange(least=row.least, greatest=row.greatest, place=row.place))
+            ranges[partition_path].append(KeyRange(least=row.least, greatest=row.greatest, index=row.slice_index))
     return Ranges(
-        trees={partition_path: KeyRangeTree.of(found) for partition_path, found in known.items()},
-        unknown={partition_path: tuple(found) for partition_path, found in unknown.items()},
+        trees={partition_path: KeyRangeTree.of(keys) for partition_path, keys in ranges.items()},
+        unknown={partition_path: tuple(indexes) for partition_path, indexes in unknown.items()},
     )
 
 
@@ -351,19 +345,19 @@ def _log_candidates(
     spark: SparkSession,
     slices: Slices,
     splits: Sequence[RealtimeFileSplit],
-    wanted: DataFrame,
+    distinct_keys: DataFrame,
     *,
     by_partition: bool,
 ) -> DataFrame:
-    places = [place for place, split in enumerate(splits) if split.log_paths]
-    in_logs = map_one_per_task(spark, _groups(places), partial(log_keys, slices), LOG_KEYS)
-    return wanted.join(in_logs, _same_key(by_partition=by_partition)).select("record_key", "place")
+    indexes = [index for index, split in enumerate(splits) if split.log_paths]
+    in_logs = map_one_per_task(spark, _groups(indexes), partial(log_keys, slices), LOG_KEYS)
+    return distinct_keys.join(in_logs, _is_same_key(by_partition=by_partition)).select("record_key", "slice_index")
 
 
-def _same_key(*, by_partition: bool) -> Column:
-    same = col("record_key") == col("found_key")
-    return same & (col("given_partition") == col("partition_path")) if by_partition else same
+def _is_same_key(*, by_partition: bool) -> Column:
+    is_same = col("record_key") == col("matched_key")
+    return is_same & (col("given_partition") == col("partition_path")) if by_partition else is_same
 
 
-def _groups(places: Sequence[int]) -> Sequence[tuple[int, ...]]:
-    return [tuple(places[start : start + _SLICES_PER_TASK]) for start in range(0, len(places), _SLICES_PER_TASK)]
+def _groups(indexes: Sequence[int]) -> Sequence[tuple[int, ...]]:
+    return [tuple(indexes[start : start + _SLICES_PER_TASK]) for start in range(0, len(indexes), _SLICES_PER_TASK)]

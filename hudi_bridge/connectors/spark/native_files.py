@@ -1,11 +1,10 @@
-"""Remembers which base files Spark reads itself, so that ``cause_of`` can tell what is wrong with one.
+"""Errors of a table that happen in Spark's processes, as errors of this package on the driver.
 
-Spark's errors name a file, but not whether Hudi's cleaner has removed it. The file is read again to find out.
+Spark raises its own error, with the text of a worker's traceback. ``noting_error_details`` adds notes to the original
+error, which hold its arguments and message, and ``cause_of`` restores it from the text.
 
-Carries errors of a table from Python workers to the driver.
-
-Spark raises its own error, with the text of the worker's traceback; notes in it hold the arguments and message of the
-original.
+Errors of Spark's own scan name a file, but not whether Hudi's cleaner has removed it. ``remember`` records the files
+that Spark reads itself, so that ``cause_of`` can read the file again to find out.
 """
 
 import json
@@ -22,8 +21,8 @@ from hudi_bridge.split_reader import reading_error
 from hudi_bridge.splits.split import ReadContext
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
-# Each may hold thousands of slices.
-_READS = 8
+# A read may hold thousands of slices.
+_MAX_READS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +33,16 @@ class NativeFiles:
     slices: Mapping[str, bytes]
 
 
-_RECENT: deque[NativeFiles] = deque(maxlen=_READS)
+_RECENT: deque[NativeFiles] = deque(maxlen=_MAX_READS)
 
 
 def remember(files: NativeFiles) -> None:
-    """Lets ``cause_in`` know of files, until some more reads have been remembered."""
+    """Records the files of a read for ``cause_of``; the oldest of ``_MAX_READS`` reads is dropped."""
     _RECENT.appendleft(files)
 
 
-def cause_in(text: str) -> HudiReadError | None:
-    """What is wrong with a file that the text of an error names; None if it names none, or if all can be read."""
+def _cause_in(text: str) -> HudiReadError | None:
+    """The error of a file that the text of an error names; None if it names no file, or if all can be read."""
     for split, contexts in _slices_in(text):
         context = contexts[0]
         error = reading_error(context.open_storage(), load_split(split, contexts))
@@ -90,9 +89,9 @@ def cause_of(error: BaseException) -> HudiReadError | None:
         try:
             document = json.loads(text)
             kind = getattr(hudi_bridge.errors, document["error"])
-            found = kind(*document["arguments"])
+            original = kind(*document["arguments"])
         except (ValueError, LookupError, TypeError, AttributeError):
             continue
-        if isinstance(found, HudiReadError):
-            return found
-    return cause_in(str(error))
+        if isinstance(original, HudiReadError):
+            return original
+    return _cause_in(str(error))

@@ -1,96 +1,44 @@
 """Reads a snapshot as a plan of Spark: a scan of the base files, without the rows that logs delete or replace, and the
-rows that come instead.
+rows that logs add.
 
-One Spark job merges the logs of all slices; of base files with logs it reads keys and ordering values. Its result is
-kept for all actions. Slices that Spark would misread are read as by ``spark.read.format("hudi_bridge")``.
+``snapshot_frame`` selects the slices whose base files Spark may read, merges the logs of those slices in one Spark job
+(of base files with logs, it reads keys and ordering values), and builds the plan. The merge also opens the base files,
+and refuses those that Spark would misread. All other slices are read as by ``spark.read.format("hudi_bridge")``.
 
-Which base files of a query Spark may read, as far as that is known before they are opened.
-
-Which file slices of a DataFrame Spark reads itself, and why it does not read the others.
+A reason why Spark must not read something is a text for users, or None; ``slice_routes`` returns them to users.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import reduce
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 
+from hudi_bridge.connectors.spark.deleted_rows import PREFIX
 from hudi_bridge.connectors.spark.jobs import frame_of
-from hudi_bridge.connectors.spark.kept_rows import KeptBatches, run_and_keep
-from hudi_bridge.connectors.spark.native_columns import why_none_is_native
+from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, merge_logs
+from hudi_bridge.connectors.spark.native_columns import reason_columns_not_native
 from hudi_bridge.connectors.spark.native_files import NativeFiles, cause_of, remember
-from hudi_bridge.connectors.spark.native_scan import BaseFileScans, NotNativeError, SparkFolder, with_values_of
-from hudi_bridge.connectors.spark.plan import ListedSplit, Listing, pack
-from hudi_bridge.connectors.spark.slice_deltas import (
-    BLOCKS,
-    BLOCKS_SCHEMA,
-    MOST_FILES,
-    PREFIX,
-    ROWS,
-    DeltaJob,
-    DeltaTask,
-    MergedSlice,
-    without_bits,
-    without_deleted,
-)
-from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.native_scan import BaseFileScans, SparkFolder, safe_to_filter, spark_folders
+from hudi_bridge.connectors.spark.plan import ListedSplit, Listing
+from hudi_bridge.connectors.spark.slice_deltas import MergedSlice
 from hudi_bridge.errors import QueryError
 
-_SOURCES_OF_FIRST_VERSION = "spark.sql.sources.useV1SourceList"
+_LOG = logging.getLogger(__name__)
 
-
-def folder_if_native(spark: SparkSession, listing: Listing) -> SparkFolder:
-    """The folder of the table for Spark.
-
-    Raises:
-        NotNativeError: Spark can read no file of the query.
-    """
-    files, most = sum(split.base_path is not None for split in listing.splits), listing.options.native_files
-    if files > most:
-        raise NotNativeError(f"the query has more than {most} base files (maxNativeFiles)")
-    if (reason := why_none_is_native(listing.reading.schema)) is not None:
-        raise NotNativeError(reason)
-    if any(name.lower().startswith(PREFIX) for name in listing.reading.schema.names):
-        raise NotNativeError(f"names of columns begin with {PREFIX}")
-    if listing.options.storage_options:
-        # They may say where a bucket is, not only who may read it.
-        raise NotNativeError("Spark's own reader does not know the storage options")
-    if "parquet" not in str(spark.conf.get(_SOURCES_OF_FIRST_VERSION)).lower().split(","):
-        raise NotNativeError(f"{_SOURCES_OF_FIRST_VERSION} leaves out parquet")
-    return SparkFolder.of(spark, listing.options.path)
-
-
-def reasons_by_place(folder: SparkFolder, listing: Listing) -> Mapping[int, str]:
-    """The slices whose base files Spark cannot be told of, by their places, with the reasons."""
-    times = Counter(_name(split) for split in listing.splits if split.base_path is not None)
-    reasons = {}
-    for place, split in enumerate(listing.splits):
-        if split.base_path is None:
-            continue
-        reason = folder.why_not(split.base_path)
-        if reason is None and times[_name(split)] > 1:
-            reason = "another base file has the same name"
-        if reason is not None:
-            reasons[place] = reason
-    return reasons
-
-
-def _name(split: ListedSplit) -> str:
-    return (split.base_path or "").rpartition("/")[2]
+_V1_SOURCES = "spark.sql.sources.useV1SourceList"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRoutes:
     """How the file slices of a DataFrame are read.
 
-    ``native`` is the number of those whose base file Spark reads itself, or that have none. All rows of the others pass
-    through this package's reader: ``others`` has their number by reason.
+    Of ``native`` slices, Spark reads the base file itself, or there is none. All rows of the others pass through this
+    package's reader: ``others`` has their number by reason.
     """
 
     native: int
@@ -101,7 +49,7 @@ _ROUTES: "WeakKeyDictionary[DataFrame, SliceRoutes]" = WeakKeyDictionary()
 
 
 def note_routes(frame: DataFrame, routes: SliceRoutes) -> DataFrame:
-    """The DataFrame, of which ``slice_routes`` knows from now on."""
+    """Records the routes of a DataFrame for ``slice_routes``, and returns the DataFrame."""
     _ROUTES[frame] = routes
     return frame
 
@@ -118,22 +66,66 @@ def slice_routes(frame: DataFrame) -> SliceRoutes:
         raise QueryError("frame", "another DataFrame", "what read() has returned for a snapshot") from None
 
 
-_LOG = logging.getLogger(__name__)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSlices:
+    """Which slices of a listing Spark may read, as far as that is known before base files are opened.
 
-# About what opening a base file costs, as bytes of a task.
-_WEIGHT_OF_FOOTER = 1 << 18
-# Blocks of deleted positions: how many pass through the driver into the plan, and how many into each executor.
-_MOST_TOLD = 10_000
-_MOST_BROADCAST = 100_000
-_BLOCK_BYTES = 400
+    ``reasons`` has why not for each other slice, by its index in the listing. Without a ``folder``, that is all slices.
+    """
+
+    folder: SparkFolder | None
+    reasons: Mapping[int, str]
 
 
-class _Deletes(Enum):
-    """How the rows of a base file that logs delete are told."""
+def select_native(spark: SparkSession, listing: Listing) -> NativeSlices:
+    """Selects the slices of a listing whose base files Spark can be given."""
+    if (reason := _reason_query_not_native(spark, listing)) is not None:
+        return _none_native(listing, reason)
+    unreachable = "the URI of the table has escaped signs, or says more than where the table is"
+    for folder in spark_folders(spark, listing.options.path):
+        reason = folder.reason_unreachable(spark)
+        if reason is None:
+            return NativeSlices(folder=folder, reasons=_reasons_by_index(folder, listing))
+        unreachable = reason
+    return _none_native(listing, unreachable)
 
-    NONE = auto()
-    BITS = auto()
-    BLOCKS = auto()
+
+def _none_native(listing: Listing, reason: str) -> NativeSlices:
+    return NativeSlices(folder=None, reasons=dict.fromkeys(range(len(listing.splits)), reason))
+
+
+def _reason_query_not_native(spark: SparkSession, listing: Listing) -> str | None:
+    files, max_files = sum(split.base_path is not None for split in listing.splits), listing.options.native_files
+    if files > max_files:
+        return f"the query has more than {max_files} base files (maxNativeFiles)"
+    if (reason := reason_columns_not_native(listing.reading.schema)) is not None:
+        return reason
+    if any(name.lower().startswith(PREFIX) for name in listing.reading.schema.names):
+        return f"names of columns begin with {PREFIX}"
+    if listing.options.storage_options:
+        # They may say where a bucket is, not only who may read it.
+        return "Spark's own reader does not know the storage options"
+    if "parquet" not in str(spark.conf.get(_V1_SOURCES)).lower().split(","):
+        return f"{_V1_SOURCES} leaves out parquet"
+    return None
+
+
+def _reasons_by_index(folder: SparkFolder, listing: Listing) -> Mapping[int, str]:
+    counts = Counter(_file_name(split) for split in listing.splits if split.base_path is not None)
+    reasons = {}
+    for index, split in enumerate(listing.splits):
+        if split.base_path is None:
+            continue
+        reason = folder.reason_file_not_native(split.base_path)
+        if reason is None and counts[_file_name(split)] > 1:
+            reason = "another base file has the same name"
+        if reason is not None:
+            reasons[index] = reason
+    return reasons
+
+
+def _file_name(split: ListedSplit) -> str:
+    return (split.base_path or "").rpartition("/")[2]
 
 
 def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, SliceRoutes]:
@@ -143,85 +135,60 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
         pyspark.errors.PySparkException: the job has failed; ``cause_of`` has the cause.
         DataFileGoneError: a base file has been removed.
     """
-    parts: list[DataFrame] = []
-    try:
-        folder = folder_if_native(spark, listing)
-    except NotNativeError as reason:
-        reasons: Mapping[int, str] = dict.fromkeys(range(len(listing.splits)), str(reason))
-    else:
-        reasons = reasons_by_place(folder, listing)
-        places = [place for place in range(len(listing.splits)) if place not in reasons]
-        if places:
-            scans = BaseFileScans(spark, listing.reading.schema)
-            merged = _merged(spark, listing, places, lambda: _expect_scans(scans, listing, folder, places))
-            slices = merged.reports
-            reasons = {**reasons, **{place: one.reason for place, one in slices.items() if one.reason is not None}}
-            remember(_native_files(listing, slices))
-            try:
-                parts += _native_parts(spark, listing, folder, merged, scans)
-            except AnalysisException as error:
-                # Spark looks for the files at once.
-                raise cause_of(error) or error from error
-    if reasons or not parts:
-        others = replace(listing, splits=tuple(listing.splits[place] for place in sorted(reasons)))
-        parts.append(frame_of(spark, others.plan(spark.sparkContext.defaultParallelism)))
+    frames: list[DataFrame] = []
+    selection = select_native(spark, listing)
+    reasons = dict(selection.reasons)
+    indexes = [index for index in range(len(listing.splits)) if index not in reasons]
+    if selection.folder is not None and indexes:
+        frames, misread = _native_frames(spark, listing, selection.folder, indexes)
+        reasons |= misread
+    if reasons or not frames:
+        others = replace(listing, splits=tuple(listing.splits[index] for index in sorted(reasons)))
+        frames.append(frame_of(spark, others.plan(spark.sparkContext.defaultParallelism)))
     routes = SliceRoutes(native=len(listing.splits) - len(reasons), others=Counter(reasons.values()))
     if reasons:
         _LOG.info("%d slices are read by Spark itself, others not: %s", routes.native, dict(routes.others))
-    return reduce(DataFrame.unionByName, parts), routes
+    return reduce(DataFrame.unionByName, frames), routes
 
 
-def _merged(
-    spark: SparkSession, listing: Listing, places: Sequence[int], meanwhile: Callable[[], object]
-) -> KeptBatches[MergedSlice]:
-    """What the logs of the slices at some places do."""
-    splits = [listing.splits[place] for place in places]
-    weights = [split.weight if split.has_logs else _WEIGHT_OF_FOOTER for split in splits]
-    cores = spark.sparkContext.defaultParallelism
-    groups = pack(weights, listing.options.partition_bytes, cores)
-    tasks: list[DeltaTask] = [tuple((places[index], splits[index].pickled) for index in group) for group in groups]
-    job = DeltaJob(
-        reading=listing.reading,
-        most_blocks=_MOST_TOLD // len(tasks),
-        few_files=sum(split.has_logs and split.base_path is not None for split in splits) <= MOST_FILES,
-        # Cores without a task are free for the threads of others.
-        use_threads=2 * len(tasks) <= cores,
-    )
-    return run_and_keep(spark, tasks, job, meanwhile)
+def _native_frames(
+    spark: SparkSession, listing: Listing, folder: SparkFolder, indexes: Sequence[int]
+) -> tuple[list[DataFrame], Mapping[int, str]]:
+    """The rows of the slices at some indexes, and the reasons for those whose base files Spark must not read."""
+    scans = BaseFileScans(spark, listing.reading.schema)
+    merged = merge_logs(spark, listing, indexes, lambda: _prepare_scans(scans, listing, folder, indexes))
+    remember(_native_files(listing, merged.slices))
+    try:
+        frames = list(_iter_frames(listing, folder, merged, scans))
+    except AnalysisException as error:
+        # Spark looks for the files at once.
+        raise cause_of(error) or error from error
+    return frames, {index: one.reason for index, one in merged.slices.items() if one.reason is not None}
 
 
-def _expect_scans(scans: BaseFileScans, listing: Listing, folder: SparkFolder, places: Sequence[int]) -> None:
-    """Makes the scans that are needed if Spark can read all base files, and logs delete or replace rows of theirs."""
+def _prepare_scans(scans: BaseFileScans, listing: Listing, folder: SparkFolder, indexes: Sequence[int]) -> None:
+    """Makes the scans that are needed if Spark can read all base files, and if all logs delete or replace rows."""
     for has_logs in (False, True):
-        splits = [listing.splits[place] for place in places if listing.splits[place].has_logs == has_logs]
-        scans.expect([f"{folder.path}/{split.base_path}" for split in splits if split.base_path is not None])
+        splits = [listing.splits[index] for index in indexes if listing.splits[index].has_logs == has_logs]
+        scans.prepare([f"{folder.path}/{split.base_path}" for split in splits if split.base_path is not None])
 
 
 def _native_files(listing: Listing, slices: Mapping[int, MergedSlice]) -> NativeFiles:
-    splits = [listing.splits[place] for place, one in slices.items() if one.left]
-    by_name = {(split.base_path or "").rpartition("/")[2]: split.pickled for split in splits}
-    return NativeFiles(contexts=listing.reading.contexts, slices=by_name)
+    splits = [listing.splits[index] for index, merged in slices.items() if merged.remaining]
+    return NativeFiles(contexts=listing.reading.contexts, slices={_file_name(split): split.pickled for split in splits})
 
 
-def _native_parts(
-    spark: SparkSession, listing: Listing, folder: SparkFolder, merged: KeptBatches[MergedSlice], scans: BaseFileScans
+def _iter_frames(
+    listing: Listing, folder: SparkFolder, merged: MergedLogs, scans: BaseFileScans
 ) -> Iterator[DataFrame]:
-    schema = listing.reading.schema
-    paths: dict[_Deletes, list[str]] = {}
-    for place, one in sorted(merged.reports.items()):
-        if one.left:
-            deletes = _Deletes.NONE if not one.deleted else _Deletes.BITS if one.in_bits else _Deletes.BLOCKS
-            paths.setdefault(deletes, []).append(f"{folder.path}/{listing.splits[place].base_path}")
-    for deletes, of_scan in paths.items():
-        scan = scans.of(of_scan)
-        if deletes is _Deletes.BITS:
-            files = [path.rpartition("/")[2] for path in of_scan]
-            scan = without_bits(spark, scan, files, merged.told_rows(BLOCKS_SCHEMA))
-        elif deletes is _Deletes.BLOCKS:
-            blocks, kept = merged.told(BLOCKS_SCHEMA), sum(one.blocks_kept for one in merged.reports.values())
-            if kept:
-                blocks = blocks.unionByName(merged.rows(BLOCKS, BLOCKS_SCHEMA, kept * _BLOCK_BYTES))
-            scan = without_deleted(scan, broadcast(blocks) if kept <= _MOST_BROADCAST else blocks)
-        yield with_values_of(schema, scan)
-    if any(one.added for one in merged.reports.values()):
-        yield merged.rows(ROWS, spark_schema(schema), sum(one.added_bytes for one in merged.reports.values()))
+    paths: dict[Deletes, list[str]] = {}
+    for index, merged_slice in sorted(merged.slices.items()):
+        # Spark does not scan a file without remaining rows.
+        if merged_slice.remaining:
+            path = f"{folder.path}/{listing.splits[index].base_path}"
+            paths.setdefault(Deletes.of(merged_slice), []).append(path)
+    for deletes, scanned in paths.items():
+        files = [path.rpartition("/")[2] for path in scanned]
+        yield safe_to_filter(listing.reading.schema, merged.remaining_rows(scans.of(scanned), files, deletes))
+    if any(merged_slice.added for merged_slice in merged.slices.values()):
+        yield merged.added_rows()

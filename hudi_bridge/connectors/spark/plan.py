@@ -1,6 +1,7 @@
 """Plans a query: pins a table at an instant and groups its splits into tasks of similar size.
 
-Files are listed later, when Spark plans the query; that fails if the cleaner has removed some.
+``PinnedQuery`` pins the table when a DataFrame is made. Its files are listed later, when Spark plans the query; that
+fails if Hudi's cleaner has removed some. A ``Listing`` has all splits, a ``Plan`` the tasks that read them.
 """
 
 import heapq
@@ -28,7 +29,7 @@ from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
 
-_LEAST_TASK_BYTES = 4 << 20
+_MIN_TASK_BYTES = 4 << 20
 # Log files cost more per byte than base files: their records are decoded, merged by key, then merged with base rows.
 _LOG_WEIGHT = 2
 
@@ -55,8 +56,9 @@ class Plan:
 
 
 class ListedSplit(NamedTuple):
-    """A split of a query; ``weight`` is in bytes, ``base_path`` relative to the table, None unless it is one slice with
-    a base file.
+    """A pickled split of a query.
+
+    ``weight`` is in bytes. ``base_path`` is relative to the table; None unless the split is one slice with a base file.
     """
 
     pickled: bytes
@@ -77,7 +79,7 @@ class Listing:
         """The tasks that read all splits."""
         groups = pack([split.weight for split in self.splits], self.options.partition_bytes, parallelism)
         return Plan(
-            reading=self.reading, tasks=tuple(tuple(self.splits[place].pickled for place in group) for group in groups)
+            reading=self.reading, tasks=tuple(tuple(self.splits[index].pickled for index in group) for group in groups)
         )
 
 
@@ -206,29 +208,29 @@ def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression
 
 
 def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> list[list[int]]:
-    """Groups splits, given by their weights in bytes, into tasks of about ``task_bytes``; returns indexes of splits.
+    """Groups splits into tasks of about ``task_bytes``, given their weights in bytes; returns their indexes by task.
 
-    A single split may exceed that size. A small table is divided among ``parallelism`` tasks, by default the number of
-    cores of this machine.
+    A split larger than that is a task of its own. A small table is divided among ``parallelism`` tasks, by default the
+    number of cores of this machine.
     """
     cores = parallelism or os.cpu_count() or 1
-    size = min(task_bytes, max(_LEAST_TASK_BYTES, sum(weights) // cores))
+    size = min(task_bytes, max(_MIN_TASK_BYTES, sum(weights) // cores))
     groups: list[list[int]] = [[] for _ in range(min(len(weights), sum(weights) // size + 1))]
     lightest = [(0, group) for group in range(len(groups))]
-    for place in sorted(range(len(weights)), key=lambda one: -weights[one]):
+    for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
         load, group = heapq.heappop(lightest)
-        groups[group].append(place)
-        heapq.heappush(lightest, (load + weights[place], group))
+        groups[group].append(index)
+        heapq.heappush(lightest, (load + weights[index], group))
     return groups
 
 
 def _listed(split: Split, pickled: bytes) -> ListedSplit:
-    only = split.slices[0] if len(split.slices) == 1 else None
+    base_path = split.slices[0].base_path if len(split.slices) == 1 else None
     return ListedSplit(
         pickled=pickled,
-        weight=sum(piece.base_size_bytes + _LOG_WEIGHT * piece.log_size_bytes for piece in split.slices),
-        base_path=None if only is None else only.base_path,
-        has_logs=any(piece.log_paths for piece in split.slices),
+        weight=sum(part.base_size_bytes + _LOG_WEIGHT * part.log_size_bytes for part in split.slices),
+        base_path=base_path,
+        has_logs=any(part.log_paths for part in split.slices),
     )
 
 

@@ -1,8 +1,8 @@
 """Spark types of Arrow types, as in Hudi's own reader, and the Arrow types that Spark takes.
 
-A time of day, which Spark's Avro reader does not support, is the stored number. A VARIANT column is a ``variant`` in
-Spark 4 or later; before, and inside other columns, it is the stored struct. Everything is nullable, since older files
-may lack it.
+A time of day, which Spark's Avro reader does not support, becomes the stored number. A VARIANT column becomes a
+``variant`` in Spark 4 or later; in 3.5, and inside other columns, it stays the stored struct. All columns are nullable,
+since older files may lack them.
 
 Source: ``SchemaConverters`` of Spark, ``AvroConversionUtils`` of Hudi.
 """
@@ -127,9 +127,9 @@ def _spark_type(kind: pa.DataType, column: str) -> DataType:
 
 
 def _layout(kind: pa.DataType) -> pa.DataType:
-    for arrow, taken, _ in _SIMPLE_TYPES:
+    for arrow, layout, _ in _SIMPLE_TYPES:
         if kind == arrow:
-            return taken
+            return layout
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):

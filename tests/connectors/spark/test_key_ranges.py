@@ -20,15 +20,15 @@ def test_a_key_is_found_in_just_the_ranges_that_hold_it_in_either_order(letters:
         return "".join(choice.choices(letters, k=choice.randint(0, 4)))
 
     for _ in range(50):
-        ranges = [KeyRange(least=word(), greatest=word(), place=place) for place in range(choice.randint(0, 30))]
+        ranges = [KeyRange(least=word(), greatest=word(), index=index) for index in range(choice.randint(0, 30))]
         tree = KeyRangeTree.of(ranges)
         for key in [word() for _ in range(20)] + [one.least for one in ranges] + [one.greatest for one in ranges]:
-            expected = [one.place for one in ranges if in_order(key, one, "utf-8") or in_order(key, one, "utf-16-be")]
-            assert tree.places(key) == expected
+            expected = [one.index for one in ranges if in_order(key, one, "utf-8") or in_order(key, one, "utf-16-be")]
+            assert tree.indexes(key) == expected
 
 
 def test_a_deep_tree_takes_no_deep_recursion() -> None:
-    ranges = [KeyRange(least=f"{place:07}", greatest=f"{place:07}z", place=place) for place in range(20_000)]
+    ranges = [KeyRange(least=f"{index:07}", greatest=f"{index:07}z", index=index) for index in range(20_000)]
     tree = KeyRangeTree.of(ranges)
-    assert tree.places("0012345a") == [12345]
-    assert tree.places("x") == []
+    assert tree.indexes("0012345a") == [12345]
+    assert tree.indexes("x") == []

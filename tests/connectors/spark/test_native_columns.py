@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.spark.native_columns import why_none_is_native, why_not_native
+from hudi_bridge.connectors.spark.native_columns import reason_columns_not_native, reason_file_not_native
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.splits.split import RealtimeFileSplit
 from tests.support.golden_cases import golden_queries
@@ -61,5 +61,5 @@ def reasons(table: Path) -> Iterator[str | None]:
         assert isinstance(split, RealtimeFileSplit)
         with slice_delta(split) as delta:
             base = delta.base_file
-        of_file = None if base is None else why_not_native(split, base, dataset.schema)
-        yield why_none_is_native(dataset.schema) or of_file
+        of_file = None if base is None else reason_file_not_native(split, base, dataset.schema)
+        yield reason_columns_not_native(dataset.schema) or of_file

@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
-from hudi_bridge.connectors.spark.kept_rows import TOLD, Reports, Sent, run_and_keep
+from hudi_bridge.connectors.spark.jvm import COLLECTED, Jvm, KindBatch, Reports, run_and_keep
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
@@ -166,7 +166,7 @@ def test_what_is_kept_of_frames_that_are_gone_does_not_add_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(written(tmp_path).folder)
-    monkeypatch.setattr("hudi_bridge.connectors.spark.kept_rows._COLLECT_AFTER_BYTES", 1)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs._COLLECT_GARBAGE_AFTER_BYTES", 1)
     before = kept_in_spark(spark)
     gc.disable()
     try:
@@ -348,8 +348,8 @@ def test_a_session_without_the_files_that_can_be_read_so(spark: SparkSession, tm
 def test_positions_that_are_too_many_for_the_driver_and_to_broadcast(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_broadcast: int
 ) -> None:
-    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read._MOST_TOLD", 0)
-    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read._MOST_BROADCAST", most_broadcast)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs._MAX_COLLECTED_BLOCKS", 0)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs._MAX_BROADCAST_BLOCKS", most_broadcast)
     path = str(written(tmp_path).folder)
     with setting(spark, "spark.sql.autoBroadcastJoinThreshold", "-1"):
         frame = read(spark, path)
@@ -380,23 +380,23 @@ def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: P
 def test_the_driver_gets_all_reports_and_what_it_is_told(spark: SparkSession, count: int) -> None:
     told = pa.schema([pa.field("number", pa.int64())])
 
-    def tells(task: int, reports: Reports[str]) -> Iterator[Sent]:
+    def tells(task: int, reports: Reports[str]) -> Iterator[KindBatch]:
         for number in range(count):
             reports[1000 * task + number] = f"{task} {number}"
-            for kind in (TOLD, TOLD + 1, TOLD + 2):
+            for kind in (COLLECTED, COLLECTED + 1, COLLECTED + 2):
                 yield kind, pa.record_batch([pa.array([1000 * task + kind], pa.int64())], schema=told)
 
-    kept = run_and_keep(spark, [1, 2, 3], tells)
+    kept = run_and_keep(Jvm(spark), [1, 2, 3], tells)
     assert kept.reports == {1000 * task + number: f"{task} {number}" for task in (1, 2, 3) for number in range(count)}
     numbers = StructType([StructField("number", LongType())])
-    frames = [kept.told(numbers), *(kept.rows(kind, numbers, 100) for kind in (TOLD + 1, TOLD + 2))]
-    for kind, frame in enumerate(frames, TOLD):
+    frames = [kept.collected(numbers), *(kept.rows(kind, numbers, 100) for kind in (COLLECTED + 1, COLLECTED + 2))]
+    for kind, frame in enumerate(frames, COLLECTED):
         found = [row["number"] for row in frame.collect()]
         assert found == [1000 * task + kind for task in (1, 2, 3) for _ in range(count)]
 
 
 def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSession) -> None:
-    def sleeps(seconds: int, _: object) -> Iterator[Sent]:
+    def sleeps(seconds: int, _: object) -> Iterator[KindBatch]:
         time.sleep(seconds)
         return iter(())
 
@@ -405,7 +405,7 @@ def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSessi
 
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="the driver's own"):
-        run_and_keep(spark, [60], sleeps, fails)
+        run_and_keep(Jvm(spark), [60], sleeps, fails)
     while spark.sparkContext.statusTracker().getActiveJobsIds():
         time.sleep(0.05)
     assert time.monotonic() - start < 30
@@ -417,17 +417,17 @@ def test_a_scan_that_is_expected_is_made_once_and_its_errors_come_when_it_is_nee
     writer = written(tmp_path)
     (file,) = map(str, writer.folder.glob("p/*.parquet"))
     scans = BaseFileScans(spark, writer.open().schema)
-    scans.expect([file])
-    scans.expect([f"{file}.gone"])
+    scans.prepare([file])
+    scans.prepare([f"{file}.gone"])
     assert scans.of([file]) is scans.of([file])
     with pytest.raises(AnalysisException):
         scans.of([f"{file}.gone"])
 
 
 def test_the_jvm_gets_rows_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.connectors.spark.slice_deltas._PIECE_BYTES", 1)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.slice_deltas._MAX_BATCH_BYTES", 1)
     listing = PinnedQuery.of(parse_options({"path": str(written(tmp_path).folder)})).listing()
-    job = DeltaJob(reading=listing.reading, most_blocks=1, few_files=False, use_threads=False)
+    job = DeltaJob(reading=listing.reading, max_collected_blocks=1, prefers_bits=False, use_threads=False)
     pieces = [rows for kind, rows in job(((0, listing.splits[0].pickled),), {}) if kind == ROWS]
     assert [rows.num_rows for rows in pieces] == [1, 1, 1]
     assert sorted(rows.column("id")[0].as_py() for rows in pieces) == ["b", "d", "e"]
@@ -436,7 +436,7 @@ def test_the_jvm_gets_rows_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_tasks_that_are_too_large_for_a_function(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudi_bridge.connectors.spark.jobs._MOST_IN_FUNCTION", 0)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.jobs._MAX_FUNCTION_BYTES", 0)
     path = str(written(tmp_path).folder)
     assert values(read(spark, path)) == MERGED
     assert values(read(spark, path, options={"maxNativeFiles": "0"})) == MERGED
@@ -455,8 +455,8 @@ def test_bits_of_deleted_positions(
     plan: set[str],
 ) -> None:
     """Three files of more rows than a block has, with other deletes in each, at the ends of words and blocks."""
-    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read.MOST_FILES", most_files)
-    monkeypatch.setattr("hudi_bridge.connectors.spark.native_read._MOST_TOLD", most_told)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs.MAX_BIT_FILES", most_files)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs._MAX_COLLECTED_BLOCKS", most_told)
     deleted = {"a": {0, 63, 64, 127, 2047, 2048, 4095, 4096, 5000}, "b": {1, 4999}, "c": {0, 5000}, "d": set[int]()}
     writer = TableWriter(folder=tmp_path / "table").create()
     keys = [f"{file}{number:04d}" for file in deleted for number in range(5001)]

@@ -60,7 +60,7 @@ def test_a_record_index_is_asked_instead_of_files(spark: SparkSession, monkeypat
     for options in ({"hoodie.metadata.enable": "false"}, {"hoodie.enable.data.skipping": "false"}):
         with pytest.raises(TypeError):
             locate_keys(spark, path, keys, options=options)
-    monkeypatch.setattr("hudi_bridge.connectors.spark.key_lookup._MOST_KEYS_BY_INDEX", 2)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.key_lookup._MAX_KEYS_BY_INDEX", 2)
     with pytest.raises(TypeError):
         locate_keys(spark, path, keys)
 

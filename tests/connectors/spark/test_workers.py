@@ -1,5 +1,9 @@
+"""Python workers: the version that they run, and what they import again."""
+
+import importlib
 import os
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_bridge.connectors.spark import read, register
-from hudi_bridge.connectors.spark.frames import require_version_of_driver
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers, require_version_of_driver
 from hudi_bridge.errors import QueryError
 
 OWN = "{}.{}".format(*sys.version_info[:2])
@@ -57,3 +61,28 @@ def test_who_asks(tmp_path: Path, master: str) -> None:
     expected = QueryError if master.startswith("local") else FileNotFoundError
     with pytest.raises(expected):
         read(session, "/nowhere")
+
+
+def archive_of(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An archive in the path, with a package that has the name and a module in it."""
+    path = str(folder / f"{name}.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}/__init__.py", "")
+        archive.writestr(f"{name}/inner.py", "ANSWER = 42")
+    monkeypatch.syspath_prepend(path)
+    return path
+
+
+def test_only_archives_that_the_process_was_started_with_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, added = archive_of(tmp_path, "started_with", monkeypatch), archive_of(tmp_path, "added_later", monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{own}")
+    importlib.import_module("started_with")
+    importlib.import_module("added_later")
+    assert {own, added} <= set(sys.path_importer_cache)
+    with pytest.raises(KeyError), dropping_zip_importers():
+        raise KeyError
+    assert not [path for path in sys.path_importer_cache if path.startswith(own)]
+    assert added in sys.path_importer_cache
+    assert importlib.import_module("started_with.inner").ANSWER == 42

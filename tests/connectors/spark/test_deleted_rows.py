@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.connectors.spark.slice_deltas import BITS, BLOCKS_LAYOUT, deleted_bits
+from hudi_bridge.connectors.spark.deleted_rows import BITS, BLOCKS_LAYOUT, deleted_bits
 
 ROWS = st.sampled_from([1, 2, 64, 65, 2048, 2049])
 

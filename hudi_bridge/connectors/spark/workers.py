@@ -1,0 +1,75 @@
+"""Python workers of Spark: their version is checked before a job fails because of it, and their imports stay cheap.
+
+Without ``PYSPARK_PYTHON``, workers run the first ``python3`` of the path, which need not be the driver's Python.
+
+PySpark 3.5 calls ``importlib.invalidate_caches`` before each task. Up to Python 3.12, each zip importer then reads the
+directory of its archive again: fifteen times in all for PySpark, Py4J and a large JAR, which takes a tenth of a second.
+Dropping an importer costs nothing, because Python makes it again at the next import. Importers of archives that jobs
+have added stay, since those archives may change.
+
+Source: ``pyspark.worker.main``, ``PythonUtils.sparkPythonPath`` of Spark, ``zipimporter.invalidate_caches`` of Python.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from zipimport import zipimporter
+
+from pyspark.sql import SparkSession
+
+from hudi_bridge.errors import QueryError
+
+_PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # runs on Python 2, too
+_TIMEOUT_SECONDS = 30
+
+
+def require_same_python(spark: SparkSession) -> None:
+    """Raises unless the workers that Spark starts on the driver's machine run the driver's version of Python.
+
+    Raises:
+        QueryError: they run another minor version; PySpark cannot pass functions between minor versions.
+    """
+    require_version_of_driver(spark.sparkContext.pythonExec)
+
+
+def require_version_of_driver(python: str) -> None:
+    """Raises unless ``python`` has the same minor version as this Python, or is not installed on this machine.
+
+    Raises:
+        QueryError: it has another minor version.
+    """
+    program = shutil.which(python)
+    # A Python that executors unpack from an archive is not on this machine.
+    if program is None or os.path.abspath(program) == os.path.abspath(sys.executable):  # noqa: PTH100 - keeps symbolic links
+        return
+    try:
+        command = [program, "-c", _PRINT_VERSION]
+        process = subprocess.run(  # noqa: S603 - the program that Spark is about to start
+            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return
+    driver_version, worker_version = "{}.{}".format(*sys.version_info[:2]), process.stdout.strip()
+    if driver_version != worker_version:
+        raise QueryError(
+            "PYSPARK_PYTHON",
+            f"Python {worker_version} for Spark's workers ({program}) and Python {driver_version} for the driver",
+            f"the same version: start with PYSPARK_PYTHON={sys.executable}, or with the Python of the workers",
+        )
+
+
+@contextmanager
+def dropping_zip_importers() -> Iterator[None]:
+    """On exit, drops this process's importers of the archives that it was started with (``PYTHONPATH``)."""
+    try:
+        yield
+    finally:
+        archives = {str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+        for path, importer in tuple(sys.path_importer_cache.items()):
+            if isinstance(importer, zipimporter) and importer.archive in archives:
+                # Another thread may have dropped it.
+                sys.path_importer_cache.pop(path, None)
