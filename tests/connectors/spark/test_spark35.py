@@ -41,7 +41,7 @@ def one_of_each_kind(cases: Container[str]) -> list[OtherQuery]:
 
 
 def answered_by_spark(asked: Sequence[OtherQuery], folder: Path) -> tuple[str, Mapping[str, list[str]]]:
-    """What the script prints, and how the rows of queries differ from those of Hudi."""
+    """What the script prints, and how the rows of queries, read in both ways, differ from those of Hudi."""
     queries = [
         {
             "name": query.name,
@@ -54,7 +54,12 @@ def answered_by_spark(asked: Sequence[OtherQuery], folder: Path) -> tuple[str, M
     ]
     (folder / "queries.json").write_text(json.dumps(queries))
     output = output_of("golden_rows.py", str(folder), python=PYTHON35)
-    found = {query.name: differences(answer_of(query), pq.read_table(folder / query.name)) for query, _ in asked}
+    answers = {query.name: (query, folder / query.name) for query, _ in asked} | {
+        f"{query.name} by the public API": (query, folder / "public" / query.name)
+        for query, _ in asked
+        if query.kind != "incremental"
+    }
+    found = {name: differences(answer_of(query), pq.read_table(rows)) for name, (query, rows) in answers.items()}
     return output, {name: problems for name, problems in found.items() if problems}
 
 

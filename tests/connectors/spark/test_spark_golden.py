@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from hudi_bridge.connectors.spark import read
+from hudi_bridge.connectors.spark import jvm, read
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery
 from tests.table.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
@@ -19,7 +19,7 @@ READ_PER_GROUP = 1
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_spark_rows_are_those_of_hudi:
         parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
-    if metafunc.function is test_rows_of_read_are_those_of_hudi:
+    if metafunc.function in (test_rows_of_read_are_those_of_hudi, test_rows_by_the_public_api_are_those_of_hudi):
         parametrize_keys(metafunc, ANSWERED, READ_PER_GROUP)
 
 
@@ -33,7 +33,18 @@ def test_spark_rows_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
 
 @pytest.mark.engine("spark read")
 def test_rows_of_read_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
-    query = QUERIES[key]
+    require_rows_of_read(spark, QUERIES[key])
+
+
+@pytest.mark.engine("spark public")
+def test_rows_by_the_public_api_are_those_of_hudi(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: Key
+) -> None:
+    monkeypatch.setattr(jvm, "reason_unavailable", lambda _: "a test")
+    require_rows_of_read(spark, QUERIES[key])
+
+
+def require_rows_of_read(spark: SparkSession, query: GoldenQuery) -> None:
     frame = read(spark, str(query.table), options=query.reader_options)
     assert differences(answer_of(query), frame.where(query.where_in_spark).toArrow()) == []
     if query.where_in_spark != "true":
