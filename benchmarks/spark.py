@@ -45,8 +45,10 @@ def contenders() -> list[Contender]:
     return [
         Contender(name="bundle", reader="bundle", python=PYTHON35, jar=hudi_bundle()),
         Contender(name="hudi-bridge, 3.5", reader="bridge", python=PYTHON35),
+        Contender(name="hudi-bridge by the public API, 3.5", reader="public", python=PYTHON35),
         Contender(name="hudi-bridge through Python, 3.5", reader="passing", python=PYTHON35),
         Contender(name="hudi-bridge, 4.x", reader="bridge", python=Path(sys.executable)),
+        Contender(name="hudi-bridge by the public API, 4.x", reader="public", python=Path(sys.executable)),
     ]
 
 

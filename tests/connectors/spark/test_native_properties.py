@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.spark import read, slice_routes
+from hudi_bridge.connectors.spark import jvm, read, slice_routes
 from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
 from tests.connectors.spark.conditions import ids_by_condition, ids_where_true
 from tests.support.compare import differences
@@ -106,8 +107,14 @@ def in_spark(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame(rows.cast(layout) if len(rows) else layout.empty_table(), spark_schema(rows.schema))
 
 
-def test_random_tables_and_conditions(spark: SparkSession) -> None:
-    @settings(max_examples=examples(4), deadline=None)
+@pytest.mark.parametrize("is_private", [True, False], ids=["private classes", "public API"])
+def test_random_tables_and_conditions(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, is_private: bool
+) -> None:
+    if not is_private:
+        monkeypatch.setattr(jvm, "reason_unavailable", lambda _: "a test")
+
+    @settings(max_examples=examples(4 if is_private else 2), deadline=None)
     @given(groups=st.lists(GROUPS, min_size=1, max_size=3), conditions=st.sets(CONDITIONS, min_size=1, max_size=4))
     def check(groups: list[Any], conditions: set[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
