@@ -303,7 +303,7 @@ def run_and_keep(
     run: Callable[[T, Reports[R]], Iterator[KindBatch]],
     meanwhile: Callable[[], object] = bool,
 ) -> KeptBatches[R]:
-    """Runs ``run`` as one Spark task for each of ``tasks``; it yields batches with their kinds and fills its reports.
+    """Runs one Spark task for each of ``tasks``: ``run`` yields batches with their kinds and fills in its reports.
 
     The driver calls ``meanwhile`` while the tasks run.
 
@@ -342,8 +342,8 @@ def _java_long(kind: int) -> int:
 def _sized_session(spark: SparkSession, size_bytes: int) -> SparkSession:
     """A session for which rows of unknown origin have ``size_bytes``, rounded up to a power of two.
 
-    Spark asks the session in which such rows were made, not that of the query, how to read them and how large they are.
-    Reads of about the same size share a session, as it takes a while to make.
+    Spark asks the session in which such rows were made, not the session of the query, how to read them and how large
+    they are. Reads of about the same size share a session, as it takes a while to make.
     """
     sessions = _SIZED_SESSIONS.setdefault(spark, BoundedCache(_MAX_SESSIONS))
     size = 1 << max(0, size_bytes - 1).bit_length()

@@ -123,7 +123,7 @@ def merge_logs(
         merged = _CheckpointedLogs(spark, tasks, job)
     else:
         merged = _KeptLogs(jvm, listing, run_and_keep(jvm, tasks, job, meanwhile_on_driver))
-    kept_bytes = sum(one.added_bytes + one.kept_blocks * _BLOCK_BYTES for one in merged.slices.values())
+    kept_bytes = sum(part.added_bytes + part.kept_blocks * _BLOCK_BYTES for part in merged.slices.values())
     _KEPT_BYTES[spark] = _KEPT_BYTES.get(spark, 0) + kept_bytes
     return merged
 

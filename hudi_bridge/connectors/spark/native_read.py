@@ -163,7 +163,7 @@ def _native_frames(
     except AnalysisException as error:
         # Spark looks for the files at once.
         raise cause_of(error) or error from error
-    return frames, {index: one.reason for index, one in merged.slices.items() if one.reason is not None}
+    return frames, {index: part.reason for index, part in merged.slices.items() if part.reason is not None}
 
 
 def _prepare_scans(scans: BaseFileScans, listing: Listing, folder: SparkFolder, indexes: Sequence[int]) -> None:

@@ -39,7 +39,7 @@ _OPTIONS = {
 }
 # Spark looks for more files than this in a job of its own (``parallelPartitionDiscovery.threshold``).
 _MAX_PREPARED = 32
-# Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, of which Spark would find only one.
+# Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, and Spark would find only one of them.
 _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
 
 

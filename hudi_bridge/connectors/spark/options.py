@@ -1,7 +1,7 @@
 """Parses the options of a DataFrame reader, which have Hudi's names.
 
-Options that change no row are ignored; those that would change rows and are not followed are refused, as are unknown
-names (``option_table``).
+Options that change no row are ignored. Unknown names are refused, and so are options that would change rows but are not
+followed (``option_table``).
 
 Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 """
@@ -71,8 +71,8 @@ class SparkOptions:
     """What to read, and how to divide it into tasks.
 
     ``columns`` is None for all. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
-    ``change_format`` it returns changes. A table with more than ``native_files`` base files is read by this package's
-    reader alone. ``table_options`` and ``storage_options`` go to ``HudiTable.open``.
+    ``change_format`` it returns changes. If the query has more than ``native_files`` base files, this package's reader
+    reads all of them. ``table_options`` and ``storage_options`` go to ``HudiTable.open``.
     """
 
     path: str

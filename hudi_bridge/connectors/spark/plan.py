@@ -198,9 +198,9 @@ def selected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression | None:
-    """The conjunction of the conditions, without those that Arrow cannot express; None if none is left.
+    """The conjunction of the conditions that Arrow can express; None if it can express none.
 
-    Of more than ``MOST_PARTS`` conditions, some are left out.
+    If there are more than ``MOST_PARTS``, some are left out.
     """
     expressions = (expression_of(condition, schema) for condition in conditions)
     joined = joined_by_and(Joined(expression) for expression in expressions if expression is not None)

@@ -63,8 +63,8 @@ class MergedSlice:
 class DeltaJob:
     """What all tasks of a merge have in common; called for each task.
 
-    A task lets the driver collect at most ``max_collected_blocks`` blocks of deleted positions. With ``prefers_bits``,
-    it lets it collect ``deleted_bits`` of at most as many blocks, and no blocks.
+    The driver collects at most ``max_collected_blocks`` blocks of deleted positions from a task, in one form only:
+    ``deleted_bits`` with ``prefers_bits``, and ``deleted_blocks`` otherwise. Spark keeps the other positions as blocks.
     """
 
     reading: Reading
@@ -118,7 +118,7 @@ class DeltaJob:
         return added, added_bytes
 
     def _deletes(self, base: StoredBaseFile, positions: Positions, budget: int) -> "_Deletes":
-        """The batches of deleted positions of a base file, of which the driver collects at most ``budget`` blocks."""
+        """The deleted positions of a base file; the driver collects them if they have at most ``budget`` blocks."""
         # Spark does not scan a file without remaining rows.
         if not len(positions) or len(positions) == base.rows:
             return _Deletes()
