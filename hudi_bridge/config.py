@@ -26,6 +26,7 @@ from enum import Enum, StrEnum
 from typing import TypeVar
 
 from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
+from hudi_bridge.releases import RELEASE_RULES, RELEASED_VERSIONS, TABLE_LAYOUTS, Release, ReleaseRules, TableLayout
 from hudi_bridge.storage.storage import Storage
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -96,11 +97,6 @@ BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
 
 BASE_FILE_FORMATS = ("PARQUET", "ORC", "HFILE", "LANCE")
 """The formats of base files, in Hudi's words; in lower case, the extensions of their names."""
-SUPPORTED_TABLE_VERSIONS = (5, 6, 8, 9)
-UNRELEASED_VERSION = 10
-"""The table version of Hudi's main branch after 1.2, with native log files; read only if an option says so."""
-FIRST_VERSION_OF_1X = 8
-"""The first table version that only Hudi 1.x writes, with timeline layout 2."""
 TIMESTAMP_GENERATOR = "TIMESTAMP"
 """The key generator whose partition fields are all formatted times."""
 
@@ -111,7 +107,6 @@ DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.mark
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
-_FIRST_VERSION_OF_11 = 9
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
 _LOG_FORMAT_KEYS = ("hoodie.table.log.file.format", "hoodie.table.rt.file.format")
@@ -207,8 +202,8 @@ class TableConfig:
     ``index_definitions_path`` is where the definitions of indexes are, relative to the table, None for Hudi's default.
     ``paths_tell_values`` is whether the reader promises that rows have the values of their partition path, also in
     columns that are read from the files.
-    ``written_by_1x`` says whether Hudi 1.x maintains the table, which also writes table version 6,
-    ``written_by_11`` whether Hudi 1.1 or later does; releases differ in how some columns are read.
+    ``release`` is the release of Hudi that maintains the table, as whose rules it is read: each may also write older
+    table versions.
 
     Made by ``HudiTable.config``.
     """
@@ -252,8 +247,17 @@ class TableConfig:
     merge_properties: tuple[tuple[str, str], ...]
     record_merger_impls: tuple[str, ...]
     paths_tell_values: bool
-    written_by_1x: bool
-    written_by_11: bool
+    release: Release
+
+    @property
+    def layout(self) -> TableLayout:
+        """What tables of this version store."""
+        return TABLE_LAYOUTS[self.table_version]
+
+    @property
+    def rules(self) -> ReleaseRules:
+        """How the release reads the table."""
+        return RELEASE_RULES[self.release, self.timeline_layout]
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:
@@ -300,19 +304,19 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         UnsupportedTableError: the table uses a version or a file format that cannot be read correctly.
     """
     version = _integer(properties, "hoodie.table.version", 0, path)
-    layout = _integer(properties, "hoodie.timeline.layout.version", _layout_of(version), path)
-    _refuse_unsupported(properties, version, layout)
+    layout = _layout(properties, version, path)
+    _refuse_unsupported(properties, layout)
     partition_fields, partition_field_kinds = _partition_fields(properties)
     cdc_enabled = _flag(properties, "hoodie.table.cdc.enabled")
-    timeline_path, archived_path = _timeline_paths(properties, layout)
+    timeline_path, archived_path = _timeline_paths(properties, layout.timeline)
     return TableConfig(
         table_path=table_path,
         name=properties["hoodie.table.name"],
         database_name=properties.get("hoodie.database.name", ""),
         table_type=_member(TableType, properties["hoodie.table.type"], "table type"),
         table_version=version,
-        timeline_layout=layout,
-        ranges_by_request=layout == 1,
+        timeline_layout=layout.timeline,
+        ranges_by_request=not layout.has_completion_times,
         timeline_path=timeline_path,
         archived_path=archived_path,
         timeline_timezone=_member(
@@ -349,8 +353,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         merge_properties=_merge_properties(properties),
         record_merger_impls=(),
         paths_tell_values=False,
-        written_by_1x=version >= FIRST_VERSION_OF_1X or any(key in properties for key in _KEYS_OF_1X),
-        written_by_11=version >= _FIRST_VERSION_OF_11 or any(key in properties for key in _KEYS_OF_11),
+        release=_release(properties, layout),
     )
 
 
@@ -395,13 +398,29 @@ def _missing_properties(storage: Storage) -> CorruptTimelineError | TableNotFoun
     return TableNotFoundError(storage.shown_path, f"the folder holds no {HOODIE_FOLDER}")
 
 
-def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int) -> None:
-    if version not in (*SUPPORTED_TABLE_VERSIONS, UNRELEASED_VERSION):
-        raise UnsupportedTableError("table version", str(version), ", ".join(map(str, SUPPORTED_TABLE_VERSIONS)))
-    if layout != _layout_of(version):
+def _layout(properties: Mapping[str, str], version: int, path: str) -> TableLayout:
+    """The layout of a table version, if the timeline is as it says."""
+    if version not in TABLE_LAYOUTS:
+        raise UnsupportedTableError("table version", str(version), ", ".join(map(str, RELEASED_VERSIONS)))
+    layout = TABLE_LAYOUTS[version]
+    timeline = _integer(properties, "hoodie.timeline.layout.version", layout.timeline, path)
+    if timeline != layout.timeline:
         raise UnsupportedTableError(
-            "timeline layout", f"{layout} in a table of version {version}", str(_layout_of(version))
+            "timeline layout", f"{timeline} in a table of version {version}", str(layout.timeline)
         )
+    return layout
+
+
+def _release(properties: Mapping[str, str], layout: TableLayout) -> Release:
+    """The release that maintains a table: the oldest that writes its version, or a newer one that left properties."""
+    if any(key in properties for key in _KEYS_OF_11):
+        return Release.V1_1
+    if any(key in properties for key in _KEYS_OF_1X):
+        return max(layout.oldest_release, Release.V1_0)
+    return layout.oldest_release
+
+
+def _refuse_unsupported(properties: Mapping[str, str], layout: TableLayout) -> None:
     table_format = properties.get("hoodie.table.format") or "native"
     if table_format.lower() != "native":
         raise UnsupportedTableError("table format", table_format, "native")
@@ -412,20 +431,16 @@ def _refuse_unsupported(properties: Mapping[str, str], version: int, layout: int
         raise UnsupportedTableError("base file format", "several formats in one table", "one format")
 
     log_format = _first(properties, _LOG_FORMAT_KEYS) or _LOG_FORMAT
-    if log_format.upper() != _LOG_FORMAT and version < UNRELEASED_VERSION:
+    if log_format.upper() != _LOG_FORMAT and not layout.has_native_logs:
         raise UnsupportedTableError("log file format", log_format, _LOG_FORMAT)
     for key in (_UPDATES_ON_SAME_ORDER_KEY, f"{_MERGE_PREFIX}{_UPDATES_ON_SAME_ORDER_KEY}"):
         if not _flag(properties, key, default=True):
             raise UnsupportedTableError("property of the payload", f"{key}=false", "true, as by default")
 
 
-def _layout_of(version: int) -> int:
-    return 2 if version >= FIRST_VERSION_OF_1X else 1
-
-
-def _timeline_paths(properties: Mapping[str, str], layout: int) -> tuple[str, str]:
+def _timeline_paths(properties: Mapping[str, str], timeline_layout: int) -> tuple[str, str]:
     # Hudi 1.x also writes the folders of layout 2 for tables of layout 1, but does not use them.
-    if layout == 1:
+    if timeline_layout == 1:
         return HOODIE_FOLDER, _join(HOODIE_FOLDER, properties.get("hoodie.archivelog.folder", "archived"))
     timeline_path = _join(HOODIE_FOLDER, properties.get("hoodie.timeline.path", "timeline"))
     return timeline_path, _join(timeline_path, properties.get("hoodie.timeline.history.path", "history"))

@@ -11,10 +11,7 @@ from typing import Self
 
 from hudi_bridge.config import (
     DELETE_MARKER_KEYS,
-    FIRST_VERSION_OF_1X,
     OPERATION_FIELD_KEY,
-    SUPPORTED_TABLE_VERSIONS,
-    UNRELEASED_VERSION,
     QueryType,
     TableConfig,
     comma_separated,
@@ -22,6 +19,7 @@ from hudi_bridge.config import (
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.option_table import Effect, names_of, require_read_options
+from hudi_bridge.releases import FIRST_VERSION_WITH_COMPLETION_TIMES, RELEASED_VERSIONS, Release
 
 _RECORD_MERGERS_KEYS = (
     "hoodie.write.record.merge.custom.implementation.classes",
@@ -50,8 +48,7 @@ READ_OPTION_KEYS = names_of(Effect.HONOURED)
 """The options that change how a table is read; all but five have Hudi's names."""
 _QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
 """The query types by Hudi's words before 0.6, as Hudi translates them."""
-_OLDEST_RELEASES = {8: (1, 0), 9: (1, 1)}
-_RELEASE = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
+_RELEASE_NUMBER = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
 
 
 class HollowCommitPolicy(StrEnum):
@@ -220,18 +217,19 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
         UnsupportedTableError: no release of Hudi writes such tables yet, and no option says to read them all the same.
     """
     require_read_options(options)
-    if config.table_version == UNRELEASED_VERSION:
+    if not config.layout.is_released:
         config = _unreleased(config, options)
     markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
     if READ_AS_RELEASE_KEY in options:
         config = _as_release(config, options[READ_AS_RELEASE_KEY])
     has_operations = _flag(options, OPERATION_FIELD_KEY)
     version = range_version(options)
+    asks_for_requests = version is not None and version < FIRST_VERSION_WITH_COMPLETION_TIMES
     return replace(
         config,
         allow_operation_field=config.allow_operation_field if has_operations is None else has_operations,
         merge_properties=tuple((dict(config.merge_properties) | markers).items()),
-        ranges_by_request=config.ranges_by_request or (version is not None and version < FIRST_VERSION_OF_1X),
+        ranges_by_request=config.ranges_by_request or asks_for_requests,
         paths_tell_values=_flag(options, PATHS_TELL_VALUES_KEY) is True,
         record_merger_impls=comma_separated(",".join(options.get(key, "") for key in _RECORD_MERGERS_KEYS)),
     )
@@ -240,19 +238,19 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
 def _unreleased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
     """The options without the metadata table, since nobody knows yet how its log files are written."""
     if not _flag(options, READ_UNRELEASED_KEY):
-        versions = ", ".join(map(str, SUPPORTED_TABLE_VERSIONS))
-        supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {UNRELEASED_VERSION} as it is planned"
-        actual = f"{UNRELEASED_VERSION}, which no release of Hudi writes"
-        raise UnsupportedTableError("table version", actual, supported)
+        versions, version = ", ".join(map(str, RELEASED_VERSIONS)), config.table_version
+        supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {version} as it is planned"
+        found = f"{version}, which no release of Hudi writes"
+        raise UnsupportedTableError("table version", found, supported)
     return replace(config, metadata_partitions=(), metadata_partitions_inflight=())
 
 
-def _as_release(config: TableConfig, release: str) -> TableConfig:
-    match = _RELEASE.fullmatch(release.strip())
+def _as_release(config: TableConfig, text: str) -> TableConfig:
+    match = _RELEASE_NUMBER.fullmatch(text.strip())
     if match is None:
-        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), "a release of Hudi, such as 0.15 or 1.2")
-    number = (int(match[1]), int(match[2]))
-    if number < _OLDEST_RELEASES.get(config.table_version, number):
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(text), "a release of Hudi, such as 0.15 or 1.2")
+    release = Release.of_number(int(match[1]), int(match[2]))
+    if release < config.layout.oldest_release:
         expected = f"a release that reads table version {config.table_version}"
-        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(release), expected)
-    return replace(config, written_by_1x=number >= (1, 0), written_by_11=number >= (1, 1))
+        raise QueryError(f"options: {READ_AS_RELEASE_KEY}", repr(text), expected)
+    return replace(config, release=release)

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.changes.writes import CommitWrites, FilesOfChanges, range_writes, whole_groups
-from hudi_bridge.config import UNRELEASED_VERSION, CdcMode, QueryType, TableType
+from hudi_bridge.config import CdcMode, QueryType, TableType
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
@@ -65,7 +65,7 @@ class EarlierStates:
 
     def up_to(self, last_time: str) -> SplitPlanner:
         """The state after all commits up to and including an ordering time."""
-        if self._newest.config.timeline_layout == 1:
+        if not self._newest.config.layout.has_completion_times:
             return self._cached(last_time, lambda: self._planner(last_time, {}))
         return self._cached(bisect_right(self._times, last_time), lambda: self._planner_up_to(last_time))
 
@@ -230,9 +230,7 @@ class _Planning:
         logged = {group: paths for group in commit.groups if (paths := commit.cdc_paths(group))}
         for path in (path for paths in logged.values() for path in paths):
             # Raises for a native log file that is not Parquet, or that this table version does not have.
-            parse_log_file_name(
-                path.rpartition("/")[2], native=self.newest.state.config.table_version >= UNRELEASED_VERSION
-            )
+            parse_log_file_name(path.rpartition("/")[2], native=self.newest.state.config.layout.has_native_logs)
         self.files.require_files(commit, [path for paths in logged.values() for path in paths])
         compared = [group for group in commit.touched if group not in logged]
         before_of = [*compared, *(logged if self.newest.state.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import BoundedCache, cached_property
-from hudi_bridge.config import FIRST_VERSION_OF_1X, HOODIE_FOLDER, config_of_metadata_table
+from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import (
     CorruptTableError,
     DataFileGoneError,
@@ -143,7 +143,7 @@ class Validity:
             return False
         if instant in self._completed or instant.startswith(_FIRST_INSTANT):
             return True
-        if self.data.config.written_by_1x or _OWN_OPERATION.fullmatch(instant):
+        if self.data.config.rules.trusts_metadata_instants or _OWN_OPERATION.fullmatch(instant):
             return True
         return instant < self.data.timeline_start
 
@@ -182,7 +182,7 @@ class Validity:
         From table version 8 on, such a rollback is not written either: it has removed the files of its write, and of
         earlier versions it may have added some.
         """
-        if self.data.config.table_version < FIRST_VERSION_OF_1X:
+        if self.data.config.layout.metadata_has_all_rollbacks:
             return False
         try:
             undone = read_rolled_back(self.data, rollback)

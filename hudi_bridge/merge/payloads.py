@@ -1,8 +1,7 @@
 """Finds the merge rule of a table from its configuration.
 
 Up to table version 7 the payload class decides, since Hudi 0.13 together with a strategy id. Version 8 adds a merge
-mode; version 9 replaces known payload classes by a mode and properties. Releases 0.x and 1.x read the same payload
-differently.
+mode; version 9 replaces known payload classes by a mode and properties. Releases read the same payload differently.
 
 Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 """
@@ -10,20 +9,20 @@ Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, MergeMode, TableConfig
+from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
-from hudi_bridge.merge.rules import FieldFill, MergeRule, Release
+from hudi_bridge.merge.rules import FieldFill, MergeRule
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
     """The merge mode of a table; CUSTOM if its payload or strategy is neither of the two orderings."""
     payload = _simple_name(config.payload_class)
     strategy = config.merge_strategy_id
-    if config.merge_mode is not None and config.table_version >= FIRST_VERSION_OF_1X:
+    if config.merge_mode is not None and config.layout.states_merge_mode:
         return config.merge_mode
-    if payload and (config.table_version < FIRST_VERSION_OF_1X or not strategy):
+    if payload and (not config.layout.states_merge_mode or not strategy):
         modes = (entry.mode for entry in rules.PAYLOAD_RULES if entry.payload == payload)
         return next(modes, MergeMode.CUSTOM)
     if strategy:
@@ -50,16 +49,15 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
     if mergers and not any(name.startswith(rules.PACKAGE_OF_MERGERS) for name in mergers):
         supported = f"your own: HudiTable.open(path, payloads={{{mergers[0]!r}: a RecordMerger}})"
         raise UnsupportedTableError("record merger", ", ".join(mergers), supported)
-    payload, release = _payload(config), _release(config)
-    known = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
-    found = [entry.rule for entry in known if entry.holds(payload, release, config.ordering_fields)]
-    if not found:
+    payload, release = _payload(config), config.release
+    entries = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
+    rule = next((entry.rule for entry in entries if entry.holds(payload, release, config.ordering_fields)), None)
+    if rule is None:
         missing = config.payload_class or f"merge strategy {config.merge_strategy_id}"
-        names = ", ".join(sorted({entry.payload for entry in known}))
+        names = ", ".join(sorted({entry.payload for entry in entries}))
         supported = f"{names}, or your own: HudiTable.open(path, payloads={{{missing!r}: ...}})"
         raise UnsupportedTableError("payload", missing, supported)
-    rule = replace(found[0], ordering_fields=config.ordering_fields or found[0].ordering_fields)
-    return _with_properties(rule, config)
+    return _with_properties(replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields), config)
 
 
 def _rule_of_own(config: TableConfig, name: str, payload: RecordPayload, *, is_merger: bool) -> MergeRule:
@@ -76,26 +74,20 @@ def _rule_of_own(config: TableConfig, name: str, payload: RecordPayload, *, is_m
 def _own_strategy(config: TableConfig) -> str | None:
     """The id of a merge strategy that is not one of Hudi's, which decides instead of the payload class."""
     strategy = config.merge_strategy_id
-    known = rules.STRATEGIES_OF_PAYLOADS if config.payload_class is not None else ()
-    is_own = strategy is not None and strategy not in (*known, *rules.MODE_OF_STRATEGY)
-    is_custom = config.table_version >= FIRST_VERSION_OF_1X and infer_merge_mode(config) is MergeMode.CUSTOM
+    of_payloads = rules.STRATEGIES_OF_PAYLOADS if config.payload_class is not None else ()
+    is_own = strategy is not None and strategy not in (*of_payloads, *rules.MODE_OF_STRATEGY)
+    is_custom = config.layout.states_merge_mode and infer_merge_mode(config) is MergeMode.CUSTOM
     return strategy if is_own and is_custom else None
 
 
 def _payload(config: TableConfig) -> str | None:
     """The class name of the payload whose rule applies, without its package."""
-    mergers = ((merger, _release(config)) for merger in config.record_merger_impls)
+    mergers = ((merger, config.release) for merger in config.record_merger_impls)
     of_merger = next((payload for merger in mergers if (payload := rules.PAYLOAD_OF_MERGER.get(merger))), None)
     if of_merger is not None:
         return of_merger
     mode = infer_merge_mode(config)
     return rules.PAYLOAD_OF_MODE.get(mode, _simple_name(config.payload_class))
-
-
-def _release(config: TableConfig) -> Release:
-    if not config.written_by_1x:
-        return Release.V0
-    return Release.V1_1 if config.written_by_11 else Release.V1_0
 
 
 def _simple_name(class_name: str | None) -> str | None:

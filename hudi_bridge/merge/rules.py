@@ -15,18 +15,11 @@ from hudi_bridge.config import MergeMode
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, Outcomes
+from hudi_bridge.releases import Release
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
 IS_DELETED_COLUMN = "_hoodie_is_deleted"
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-
-
-class Release(StrEnum):
-    """Releases of Hudi with different rules for payloads; a table is read like the release that maintains it."""
-
-    V0 = "0.x"
-    V1_0 = "1.0"
-    V1_1 = "1.1"
 
 
 class FieldFill(StrEnum):

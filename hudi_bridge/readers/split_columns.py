@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Column, ordering_values
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.defaults import Defaults
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
@@ -20,7 +21,7 @@ from hudi_bridge.schema.internal import (
 )
 from hudi_bridge.schema.java_text import value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
-from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"

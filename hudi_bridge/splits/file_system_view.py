@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import FIRST_VERSION_OF_1X, UNRELEASED_VERSION
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_slice import (
     ASCII_BASE_FILE,
@@ -123,8 +122,8 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
     files = files or ViewFiles()
     replaced = files.replaced(state)
     return TimelineView(
-        logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
-        has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
+        logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
+        has_native_logs=state.config.layout.has_native_logs,
         query_instant=state.instant,
         is_committed=lru_cache(_CACHED_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
@@ -147,8 +146,8 @@ def view_range(
         CorruptTableError: the plan of a pending compaction is missing or damaged.
     """
     return TimelineView(
-        logs_name_their_own_instant=state.config.table_version >= FIRST_VERSION_OF_1X,
-        has_native_logs=state.config.table_version >= UNRELEASED_VERSION,
+        logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
+        has_native_logs=state.config.layout.has_native_logs,
         query_instant=query_instant,
         is_committed=state.timeline.is_committed,
         completion_time_of=completion_times.get,

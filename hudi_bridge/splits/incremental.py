@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.config import UNRELEASED_VERSION, QueryType, TableConfig, TableType
+from hudi_bridge.config import QueryType, TableConfig, TableType
 from hudi_bridge.errors import (
     CorruptTimelineError,
     DataFileGoneError,
@@ -95,7 +95,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
-    _require_names_of_data_files(written, native=config.table_version >= UNRELEASED_VERSION)
+    _require_names_of_data_files(written, native=config.layout.has_native_logs)
     current = _current_files(planner, written)
     named = {path: NamedFile(file.file.size_bytes, file.commit_time) for path, file in written.items()}
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
@@ -126,13 +126,9 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
 
 
 def _query_schema(planner: SplitPlanner, instants: InstantRange) -> QuerySchema:
-    """The columns of the newest commit, or of the last one of the range if an option says so.
-
-    Hudi follows that option in COPY_ON_WRITE tables of 0.x alone (``IncrementalRelation``); from 1.0 on it reads ranges
-    of both types by ``HoodieIncrementalFileIndex``, which does not know it.
-    """
+    """The columns of the newest commit, or of the range's last one if an option says so and the release heeds it."""
     state, config = planner.state, planner.state.config
-    follows = config.table_type is TableType.COPY_ON_WRITE and not config.written_by_1x
+    follows = config.table_type is TableType.COPY_ON_WRITE and config.rules.cow_ranges_may_end_in_old_schema
     if state.options.end_schema and follows and instants.last_requested is not None:
         return read_query_schema(state.as_of(instants.last_requested))
     return planner.query_schema
@@ -198,10 +194,9 @@ def _slices(
 def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, CommitMetadata]:
     """The metadata of the replace commits before the range, into whose file groups writers may still have written.
 
-    Hudi up to 1.0, and later ones for ranges of requested times, know those of the range alone:
-    ``MergeOnReadIncrementalRelationV1`` has a timeline of the range, and ``V2`` the whole active one.
+    Ranges of requested times know none in any release (``MergeOnReadIncrementalRelationV1``).
     """
-    has_all = not state.config.ranges_by_request and state.config.written_by_11
+    has_all = not state.config.ranges_by_request and state.config.rules.ranges_know_earlier_replacements
     if not instants.commits or not has_all:
         return {}
     begin = instants.ordering_times[0]
@@ -224,8 +219,8 @@ def _without_later_logs(
     slices: tuple[FileSlice, ...],
     missing: Mapping[str, _Written],
 ) -> tuple[FileSlice, ...]:
-    """The slices without log files that Hudi 0.x does not read: it stops at the first block of a later write."""
-    if state.config.written_by_1x:
+    """The slices without log files that the release does not read if it stops at the first block of a later write."""
+    if not state.config.rules.ranges_stop_at_later_blocks:
         return slices
     end = instants.last_requested or ""
     return tuple(

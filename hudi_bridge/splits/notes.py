@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.config import TableConfig
 from hudi_bridge.options import READ_AS_RELEASE_KEY
+from hudi_bridge.releases import Series
 from hudi_bridge.storage.masking import masked
 
 _Split = TypeVar("_Split")
@@ -86,18 +87,17 @@ class PlanNotes:
         self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
 
 
-def warn_of_other_release(config: TableConfig, *, newest_by_1x: bool | None) -> None:
-    """Warn if properties and newest commit come from different releases of Hudi; None if the commit wrote no file.
+def warn_of_other_release(config: TableConfig, *, newest: Series | None) -> None:
+    """Warn if the newest commit is of another series of Hudi than the properties; None if the commit wrote no file.
 
     The properties decide the rules by which a table is read. Hudi 1.x does not change them when it writes to a table of
     version 6 without an upgrade; and after a downgrade, 0.x writes to a table with the properties of 1.x.
     """
-    if config.table_version >= FIRST_VERSION_OF_1X or newest_by_1x in (None, config.written_by_1x):
+    if config.layout.is_of_one_series or newest in (None, config.rules.series):
         return
     _warn_once(
-        f"{config.table_path}: its properties are those of Hudi {_RELEASES[config.written_by_1x]}, whose rules hold, "
-        f"but Hudi {_RELEASES[newest_by_1x]} wrote the newest commit; the option {READ_AS_RELEASE_KEY} says whose "
-        "rules are to hold"
+        f"{config.table_path}: its properties are those of Hudi {config.rules.series}, whose rules hold, "
+        f"but Hudi {newest} wrote the newest commit; the option {READ_AS_RELEASE_KEY} says whose rules are to hold"
     )
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig, TableType
 from hudi_bridge.imports import ds
+from hudi_bridge.releases import PathColumns
 from hudi_bridge.storage.storage import Storage
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -58,19 +59,20 @@ def columns_from_path(
     of_base_files = query_type is QueryType.READ_OPTIMIZED or (
         query_type is QueryType.SNAPSHOT and config.table_type is TableType.COPY_ON_WRITE
     )
-    if of_base_files and not has_ids and not config.written_by_1x:
+    only_of_base_files = config.rules.path_columns is PathColumns.ALL_OF_BASE_FILES
+    if only_of_base_files and of_base_files and not has_ids:
         return columns
     # The files that a table was bootstrapped from need not have partition columns.
     if config.drops_partition_columns or config.bootstrap_base_path is not None:
         return columns
-    if not config.written_by_1x:
+    if only_of_base_files:
         return ()
     in_files = _fields_in_files(config)
     return tuple(name for name in columns if name not in in_files)
 
 
 def _fields_in_files(config: TableConfig) -> frozenset[str]:
-    """The partition fields that Hudi 1.x reads from the files."""
+    """The partition fields that are read from the files under ``PathColumns.SIMPLE_FIELDS``."""
     fields = zip(config.partition_fields, config.partition_field_kinds, strict=True)
     formatted = frozenset(name for name, kind in fields if kind is not PartitionFieldKind.SIMPLE)
     # Hudi leaves out the ordering fields if one of them is among the others.

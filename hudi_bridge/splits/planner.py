@@ -25,13 +25,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import BOOTSTRAP_INDEX, FIRST_VERSION_OF_1X, QueryType, TableConfig, TableType
+from hudi_bridge.config import BOOTSTRAP_INDEX, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.merge.arrays import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.defaults import Defaults
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
@@ -44,7 +45,7 @@ from hudi_bridge.splits.partitioning import (
     partition_values,
 )
 from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
-from hudi_bridge.splits.split import FloatWidening, ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
 from hudi_bridge.timeline.instant_range import next_after_snapshot
@@ -152,7 +153,7 @@ def build_read_context(
     """
     config, options = state.config, state.options
     if not options.overrides_release:
-        warn_of_other_release(config, newest_by_1x=query_schema.written_by_1x)
+        warn_of_other_release(config, newest=query_schema.series)
     shown = visible or state
     timeline = shown.timeline
     schema, path_columns = columns_of_query(query_schema, config, query_type)
@@ -171,9 +172,9 @@ def build_read_context(
         path_columns=path_columns,
         log_memory_bytes=options.log_memory_bytes,
         commit_times=commit_times,
-        filters_base_rows_before_merge=commit_times is not None and _filters_before_merge(config),
-        filters_parquet_blocks=commit_times is not None and config.written_by_11,
-        float_widening=_float_widening(config, query_schema),
+        filters_base_rows_before_merge=commit_times is not None and config.rules.filters_base_rows_before_merge,
+        filters_parquet_blocks=commit_times is not None and config.rules.filters_parquet_blocks,
+        float_widening=FloatWidening.BY_TEXT if query_schema.has_ids else config.rules.float_widening,
         field_defaults=release_defaults(config, query_schema),
         schema_ids=query_schema.ids,
         schema_history=query_schema.history,
@@ -195,22 +196,9 @@ def build_read_context(
     return context
 
 
-def _filters_before_merge(config: TableConfig) -> bool:
-    """Whether Hudi filters base rows by commit time before merging, and not after it.
-
-    Hudi 1.x does, but 1.0 not in tables of version 6. From 1.1 on, the filter is given to the reader of Parquet log
-    blocks as well (``SparkFileFormatInternalRowReaderContext``).
-    """
-    return config.written_by_11 or config.table_version >= FIRST_VERSION_OF_1X
-
-
 def release_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults:
-    """The defaults that a table's release knows.
-
-    Hudi 1.0 makes the schema that it reads into of Spark's, which has none
-    (``HoodieFileGroupReaderBasedParquetFileFormat``).
-    """
-    return query_schema.defaults if config.written_by_11 or not config.written_by_1x else ()
+    """The defaults of fields that files lack, as far as the table's release knows them."""
+    return query_schema.defaults if config.rules.knows_defaults else ()
 
 
 def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:
@@ -224,12 +212,6 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
     if not names or not set(schema.names).difference(path_columns).issuperset(names):
         return False
     return all(schema.field(name).type in _COPIED_TYPES for name in names)
-
-
-def _float_widening(config: TableConfig, query_schema: QuerySchema) -> FloatWidening:
-    if config.written_by_11 or query_schema.has_ids:
-        return FloatWidening.BY_TEXT
-    return FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS if config.written_by_1x else FloatWidening.EXACT
 
 
 def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryType) -> MergeRule | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
+from hudi_bridge.releases import Series
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.schema.defaults import Defaults, iter_defaults
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
@@ -33,17 +34,17 @@ class QuerySchema:
     """The columns of a query.
 
     ``defaults`` holds the schema's defaults of missing fields that are not null. If the table keeps a schema history
-    with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``written_by_1x``
-    is that of the schema's commit, as in ``CommitMetadata``. ``has_ids`` is whether the schema has column ids, also if
-    the query finds columns by name. ``source`` says where the columns are from if no commit on the active timeline, nor
-    the properties, have a schema.
+    with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``series`` is
+    that of the Hudi that made the schema's commit, as in ``CommitMetadata``. ``has_ids`` is whether the schema has
+    column ids, also if the query finds columns by name. ``source`` says where the columns are from if no commit on the
+    active timeline, nor the properties, have a schema.
     """
 
     arrow: pa.Schema
     defaults: Defaults = ()
     ids: str | None = None
     history: str | None = None
-    written_by_1x: bool | None = None
+    series: Series | None = None
     has_ids: bool = False
     source: str | None = None
 
@@ -100,7 +101,7 @@ def _from_commit(state: TableState, instant: Instant, metadata: CommitMetadata, 
     history = _read_history(state.storage, state.timeline) if ids else None
     name = f"commit {instant.requested_time}"
     schema = _from_avro_text(metadata.schema_text or "", ids, history, config, name)
-    return replace(schema, written_by_1x=metadata.written_by_1x, has_ids=kept_ids is not None)
+    return replace(schema, series=metadata.series, has_ids=kept_ids is not None)
 
 
 def _from_avro_text(
@@ -149,19 +150,18 @@ def _with_meta_columns(fields: pa.Schema, config: TableConfig) -> pa.Schema:
 def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> QueryColumns:
     """The columns in a query of the given type.
 
-    A partition column of the timestamp-based key generator is text if it is read from the path. Hudi 1.x reads it from
-    the files, but still returns text. Those of the ``CustomKeyGenerator`` have their own types. Before 1.0, an
-    incremental query to a COPY_ON_WRITE table does not return the operation of a changelog (``IncrementalRelation``).
+    A partition column of the timestamp-based key generator is text if it is read from the path, and in some releases
+    also if it is read from the files. Those of the ``CustomKeyGenerator`` have their own types.
     """
     schema = query_schema.arrow
-    copies = config.table_type is TableType.COPY_ON_WRITE and not config.written_by_1x
+    is_cow_range = query_type is QueryType.INCREMENTAL and config.table_type is TableType.COPY_ON_WRITE
     operation = schema.get_field_index(OPERATION_COLUMN)
-    if query_type is QueryType.INCREMENTAL and copies and operation >= 0:
+    if is_cow_range and not config.rules.cow_ranges_have_operation and operation >= 0:
         schema = schema.remove(operation)
     from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
     texts = config.partition_fields if config.key_generator == TIMESTAMP_GENERATOR else ()
     for name in texts:
         position = schema.get_field_index(name)
-        if position >= 0 and (config.written_by_1x or name in from_path):
+        if position >= 0 and (config.rules.shows_formatted_times or name in from_path):
             schema = schema.set(position, pa.field(name, pa.string()))
     return QueryColumns(schema=schema, from_path=from_path)

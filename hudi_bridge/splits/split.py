@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.defaults import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -25,19 +25,6 @@ from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
 _FORMAT = 1
 _KIND = "split"
 _KEY_FIELDS = "texts, numbers, booleans, dates and times of milliseconds or microseconds"
-
-
-class FloatWidening(StrEnum):
-    """Which stored floats the table's release converts to a double by their text (0.2), not exactly (0.20000000298).
-
-    Hudi 0.x takes the exact values that Parquet and Avro return. 1.0 casts the top-level columns of Parquet files and
-    Parquet log blocks by their text (``Spark3ParquetSchemaEvolutionUtils``). 1.1 also rewrites Avro records
-    (``HoodieAvroUtils``), as all releases do in tables with column ids.
-    """
-
-    EXACT = "exact"
-    BY_TEXT_IN_PARQUET_COLUMNS = "by text in Parquet columns"
-    BY_TEXT = "by text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

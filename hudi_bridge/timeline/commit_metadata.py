@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hudi_bridge.errors import DataFileGoneError
+from hudi_bridge.releases import Series
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
@@ -64,7 +65,7 @@ class CommitMetadata:
 
     ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as
     JSON; each is None if the commit has none. ``replaced_file_ids`` pairs partitions with the ids of the file groups
-    that this commit replaced. ``written_by_1x`` is whether Hudi 1.x made the commit, None if it wrote no file.
+    that this commit replaced. ``series`` is that of the Hudi that made the commit, None if it wrote no file.
     """
 
     operation_type: str
@@ -74,7 +75,7 @@ class CommitMetadata:
     extra: tuple[tuple[str, str], ...]
     write_stats: tuple[WriteStat, ...]
     replaced_file_ids: ReplacedFileIds
-    written_by_1x: bool | None
+    series: Series | None
 
     @property
     def can_update_schema(self) -> bool:
@@ -112,7 +113,7 @@ def commit_metadata_of_record(record: Record, path: str) -> CommitMetadata:
         extra=tuple((key, text_field(extra, key, path)) for key in sorted(extra)),
         write_stats=tuple(_iter_write_stats(stats_by_partition, path)),
         replaced_file_ids=tuple((key, texts_field(replaced, key, path)) for key in sorted(replaced)),
-        written_by_1x=_written_by_1x(stats_by_partition, path),
+        series=_series(stats_by_partition, path),
     )
 
 
@@ -152,10 +153,12 @@ def read_timeline_file(storage: Storage, path: str) -> bytes:
         raise DataFileGoneError(path, None, None) from error
 
 
-def _written_by_1x(stats_by_partition: Record, path: str) -> bool | None:
+def _series(stats_by_partition: Record, path: str) -> Series | None:
     stats = (stat for key in stats_by_partition for stat in records_field(stats_by_partition, key, path))
     first = next(stats, None)
-    return None if first is None else _STAT_OF_1X in first
+    if first is None:
+        return None
+    return Series.V1 if _STAT_OF_1X in first else Series.V0
 
 
 def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteStat]:

@@ -150,7 +150,7 @@ def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant,
         CorruptTimelineError: a file of the archived timeline is missing or damaged.
         CorruptLogFileError: one of its log files is not a log file.
     """
-    if state.config.timeline_layout == 1:
+    if state.config.layout.archives_in_logs:
         return latest_states(archived_log.iter_instants(state, since))
     return latest_states(iter_instants(state, since))
 
@@ -164,6 +164,6 @@ def read_archived_commits(state: TableState, instant_times: Collection[str]) -> 
     """
     if not instant_times:
         return {}
-    if state.config.timeline_layout == 1:
+    if state.config.layout.archives_in_logs:
         return dict(archived_log.iter_commits(state, frozenset(instant_times)))
     return dict(iter_commits(state, frozenset(instant_times)))

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig
+from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, RANGE_VERSION_KEY, HollowCommitPolicy
+from hudi_bridge.releases import FIRST_VERSION_WITH_COMPLETION_TIMES
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import (
@@ -77,8 +78,9 @@ def resolve_range(state: TableState, after: InstantLike, up_to: InstantLike | No
         CorruptTableError: the archived timeline is damaged.
     """
     config, version = state.config, state.options.range_version
-    if config.timeline_layout == 1 and version is not None and version >= FIRST_VERSION_OF_1X:
-        expected = f"a version below {FIRST_VERSION_OF_1X}, as the table has no completion times"
+    first = FIRST_VERSION_WITH_COMPLETION_TIMES
+    if not config.layout.has_completion_times and version is not None and version >= first:
+        expected = f"a version below {first}, as the table has no completion times"
         raise QueryError(f"options: {RANGE_VERSION_KEY}", str(version), expected)
     start = parse_begin_instant(after, config.timeline_timezone, "after")
     end = None if up_to is None else parse_query_instant(up_to, config.timeline_timezone, "up_to")

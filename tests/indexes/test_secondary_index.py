@@ -18,6 +18,7 @@ from hudi_bridge.indexes.metadata_table import INDEX_DEFINITIONS
 from hudi_bridge.indexes.record_index import RecordIndexOfTable
 from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable, keys_with_values
 from hudi_bridge.options import METADATA_TABLE_KEY
+from hudi_bridge.releases import Release
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
 from tests.support.compare import differences
@@ -54,7 +55,7 @@ def indexed(request: pytest.FixtureRequest) -> Indexed:
 
 def test_the_index_has_the_keys_of_each_value(indexed: Indexed) -> None:
     table = indexed.table._metadata_table
-    by_value = indexed.table.config.written_by_11
+    by_value = indexed.table.config.release is Release.V1_1
     for city in map(str, indexed.rows["city"].unique().drop_null().to_pylist()):
         expected = list(map(str, indexed.rows.filter(pc.field("city") == city)[KEY].to_pylist()))
         assert sorted(keys_with_values(table, INDEX, [city], by_value=by_value)) == sorted(expected)

@@ -21,9 +21,9 @@ from hudi_bridge.merge.rules import (
     FieldFill,
     MergeRule,
     Precedence,
-    Release,
 )
 from hudi_bridge.options import with_read_options
+from hudi_bridge.releases import Release
 from tests.support.table_writer import TableWriter, at
 
 EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"

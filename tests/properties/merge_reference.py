@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hudi_bridge.merge import ordering, rules
 from hudi_bridge.merge.ordering import Version
-from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Release
+from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule
+from hudi_bridge.releases import Release
 from tests.support.table_writer import Row, TableWriter, at
 
 DEFAULTS = {"b": "-"}

@@ -25,7 +25,8 @@ from hudi_bridge.connectors.trino.realtime_view import RealtimeView
 from hudi_bridge.connectors.trino.sql_types import Dialect, ObjectNames, literal
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
-from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence, Release
+from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence
+from hudi_bridge.releases import Release
 from tests.properties.merge_reference import (
     Change,
     Merged,

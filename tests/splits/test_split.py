@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from hudi_bridge import QueryError, QueryType, RealtimeFileSplit
 from hudi_bridge.merge.rules import CUSTOM_PAYLOAD, PAYLOAD_RULES, FieldFill, MergeRule
-from hudi_bridge.splits.split import FloatWidening, ReadContext
+from hudi_bridge.releases import FloatWidening
+from hudi_bridge.splits.split import ReadContext
 from tests.support.strength import examples
 from tests.support.table_writer import TableWriter, at
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from hudi_bridge.config import FIRST_VERSION_OF_1X
 from hudi_bridge.indexes.bloom_filter import HashedKeys
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
+from hudi_bridge.releases import TABLE_LAYOUTS
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from hudi_bridge.table import HudiTable
 from tests.logformat.log_writer import (
@@ -354,7 +354,7 @@ def nested_ordering_table(folder: Path, version: int) -> TableWriter:
     inner = record_type("a", {"ts": ["null", "long"]})[1]
     fields = (("id", "string"), ("value", "string"), ("o", record_type("o", {"a": ["null", inner]})[1]))
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-    options = {"hoodie.compaction.payload.class": payload} if version < FIRST_VERSION_OF_1X else {}
+    options = {"hoodie.compaction.payload.class": payload} if not TABLE_LAYOUTS[version].states_merge_mode else {}
     table = TableWriter(
         folder=folder, version=version, fields=fields, ordering_fields=("o.a.ts",), options=options
     ).create()

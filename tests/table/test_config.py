@@ -1,9 +1,11 @@
 import pickle
+import re
 import zlib
 from pathlib import Path
 
 import pytest
 
+import hudi_bridge
 from hudi_bridge.config import (
     CdcMode,
     MergeMode,
@@ -15,6 +17,7 @@ from hudi_bridge.config import (
 )
 from hudi_bridge.errors import CorruptTimelineError, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.options import READ_AS_RELEASE_KEY, with_read_options
+from hudi_bridge.releases import RELEASE_RULES, TABLE_LAYOUTS, Release
 from hudi_bridge.storage.storage import Storage
 from tests.timeline.timeline_files import make_table, properties
 
@@ -70,7 +73,7 @@ def test_a_table_of_0_15(tmp_path: Path) -> None:
         ("hoodie.payload.delete.marker", "D"),
     )
     assert config.create_schema == '{"type":"record"}'
-    assert not config.written_by_1x
+    assert config.release is Release.V0
 
 
 def test_a_table_of_version_6_by_1_2(tmp_path: Path) -> None:
@@ -85,7 +88,7 @@ def test_a_table_of_version_6_by_1_2(tmp_path: Path) -> None:
     )
     assert (config.timeline_path, config.archived_path) == (".hoodie", ".hoodie/history")
     assert config.ordering_fields == ("ts", "seq")
-    assert config.written_by_1x
+    assert config.release is Release.V1_1
 
 
 def test_a_table_of_version_9(tmp_path: Path) -> None:
@@ -115,37 +118,34 @@ def test_a_table_of_version_9(tmp_path: Path) -> None:
     assert (config.legacy_payload_class, config.partial_update_mode) == ("a.B", "IGNORE_DEFAULTS")
     assert (config.cdc_enabled, config.cdc_mode) == (True, CdcMode.DATA_BEFORE)
     assert config.metadata_partitions == ("column_stats", "files")
-    assert config.written_by_1x
+    assert config.release is Release.V1_1
 
 
 def test_a_table_that_was_downgraded_to_version_6(tmp_path: Path) -> None:
     layout_1 = {"hoodie__table__version": "6", "hoodie__timeline__layout__version": "1"}
     (tmp_path / "by_10").mkdir()
     by_10 = config_of(tmp_path / "by_10", **layout_1, hoodie__table__initial__version="8")
-    assert (by_10.written_by_1x, by_10.written_by_11) == (True, False)
+    assert by_10.release is Release.V1_0
     (tmp_path / "by_12").mkdir()
     by_12 = config_of(tmp_path / "by_12", **layout_1, hoodie__table__format="native")
-    assert (by_12.written_by_1x, by_12.written_by_11) == (True, True)
+    assert by_12.release is Release.V1_1
 
 
 @pytest.mark.parametrize(
-    ("version", "release", "written_by_1x", "written_by_11"),
+    ("version", "text", "release"),
     [
-        ("5", "0.12.2", False, False),
-        ("6", "0.15", False, False),
-        ("6", "1.0.2", True, False),
-        ("6", " 1.2", True, True),
-        ("8", "1.0", True, False),
-        ("8", "1.1.1", True, True),
-        ("9", "1.10", True, True),
+        ("5", "0.12.2", Release.V0),
+        ("6", "0.15", Release.V0),
+        ("6", "1.0.2", Release.V1_0),
+        ("6", " 1.2", Release.V1_1),
+        ("8", "1.0", Release.V1_0),
+        ("8", "1.1.1", Release.V1_1),
+        ("9", "1.10", Release.V1_1),
     ],
 )
-def test_a_user_says_whose_rules_hold(
-    tmp_path: Path, version: str, release: str, *, written_by_1x: bool, written_by_11: bool
-) -> None:
+def test_a_user_says_whose_rules_hold(tmp_path: Path, version: str, text: str, release: Release) -> None:
     config = config_of(tmp_path, hoodie__table__version=version, hoodie__timeline__layout__version=None)
-    told = with_read_options(config, {READ_AS_RELEASE_KEY: release})
-    assert (told.written_by_1x, told.written_by_11) == (written_by_1x, written_by_11)
+    assert with_read_options(config, {READ_AS_RELEASE_KEY: text}).release is release
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,30 @@ def test_releases_that_cannot_be_are_refused(tmp_path: Path, version: str, relea
     config = config_of(tmp_path, hoodie__table__version=version, hoodie__timeline__layout__version=None)
     with pytest.raises(QueryError, match=message):
         with_read_options(config, {READ_AS_RELEASE_KEY: release})
+
+
+def test_each_release_has_rules_for_the_tables_that_it_reads() -> None:
+    needed = {
+        (release, layout.timeline)
+        for layout in TABLE_LAYOUTS.values()
+        for release in Release
+        if release >= layout.oldest_release
+    }
+    assert set(RELEASE_RULES) == needed
+
+
+def test_releases_and_table_versions_are_compared_where_their_tables_are() -> None:
+    """Everything else asks ``config.rules`` and ``config.layout``; Presto's newest version is not one of ours."""
+    package = Path(hudi_bridge.__file__).parent
+    comparison = re.compile(r"\b(table_version|release) (<|>|==|!=|is\b|in\b)|\bRelease\.")
+    files = (path for path in package.rglob("*.py") if comparison.search(path.read_text()))
+    assert {path.relative_to(package).as_posix() for path in files} == {
+        "config.py",
+        "merge/payloads.py",
+        "merge/rules.py",
+        "options.py",
+        "releases.py",
+    }
 
 
 @pytest.mark.parametrize(("version", "layout"), [("5", "2"), ("6", "2"), ("8", "1"), ("9", "1"), ("9", "0")])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError
+from hudi_bridge.releases import Series
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, InstantState
 from hudi_bridge.timeline.timeline import TableState
@@ -112,9 +113,9 @@ def test_the_same_metadata_in_either_form(data: bytes) -> None:
 
 def test_the_hand_of_1x_shows_in_what_it_says_of_files() -> None:
     stats = {"a": [{"fileId": "f-0", "prevBaseFile": None}]}
-    assert parse_commit_metadata(as_json(partitionToWriteStats=stats), "c").written_by_1x is True
-    assert parse_commit_metadata(as_json(), "c").written_by_1x is False
-    assert parse_commit_metadata(as_json(partitionToWriteStats={"a": []}), "c").written_by_1x is None
+    assert parse_commit_metadata(as_json(partitionToWriteStats=stats), "c").series is Series.V1
+    assert parse_commit_metadata(as_json(), "c").series is Series.V0
+    assert parse_commit_metadata(as_json(partitionToWriteStats={"a": []}), "c").series is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{}"])
@@ -127,7 +128,7 @@ def test_a_commit_that_wrote_nothing(data: bytes) -> None:
         extra=(),
         write_stats=(),
         replaced_file_ids=(),
-        written_by_1x=None,
+        series=None,
     )
 
 

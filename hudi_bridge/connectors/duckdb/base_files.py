@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from hudi_bridge.engines import StoredBaseFile
 from hudi_bridge.engines.stored_base_file import in_path_and_file
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
-from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit
 
 
 def quote_identifier(name: str) -> str:

@@ -37,9 +37,10 @@ from hudi_bridge.connectors.iceberg.slice_files import Misread, SliceFiles
 from hudi_bridge.engines import StoredBaseFile
 from hudi_bridge.engines.stored_base_file import iter_fields
 from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.evolve import has_two_levels
 from hudi_bridge.schema.file_columns import Outcome
-from hudi_bridge.splits.split import FloatWidening, RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit
 
 READ_OUTCOMES = (Outcome.READ, Outcome.CAST, Outcome.CHANGED_INSIDE)
 """A column with one of these has the values of a column of the file."""

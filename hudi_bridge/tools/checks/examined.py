@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.caching import cached_property
-from hudi_bridge.config import FIRST_VERSION_OF_1X, TableConfig, TableType
+from hudi_bridge.config import TableConfig, TableType
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
 from hudi_bridge.indexes.file_listing import MetadataFileIndex
 from hudi_bridge.indexes.metadata_table import MetadataTable
@@ -184,9 +184,9 @@ class Examined:
         return self.state.timeline
 
     @property
-    def is_1x_layout(self) -> bool:
+    def logs_name_their_own_instant(self) -> bool:
         """Whether log files are named after the instant that wrote them."""
-        return self.config.table_version >= FIRST_VERSION_OF_1X
+        return self.config.layout.logs_name_their_own_instant
 
     @property
     def is_merge_on_read(self) -> bool:
@@ -353,7 +353,7 @@ class Examined:
     @cached_property
     def costs(self) -> tuple[SliceCost, ...]:
         """The costs of the newest slices, those with the most log bytes first; raises like ``slices``."""
-        heads = None if self.is_1x_layout else self.log_heads
+        heads = None if self.logs_name_their_own_instant else self.log_heads
         return slice_costs(self.slices, heads, self.limits.delta_commits)
 
     @cached_property

@@ -83,7 +83,7 @@ def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
     pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
     by_instant: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
-        is_own = file.base is not None or examined.is_1x_layout
+        is_own = file.base is not None or examined.logs_name_their_own_instant
         if is_own and not file.is_cdc and not examined.timeline.is_committed(file.instant_time):
             by_instant[file.instant_time].append(file)
     for instant, files in sorted(by_instant.items()):
@@ -110,7 +110,7 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
     by_any: frozenset[str] = frozenset().union(*examined.written.values())
     of_nameless: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
-        if file.base is None and not examined.is_1x_layout:
+        if file.base is None and not examined.logs_name_their_own_instant:
             continue
         named = examined.written.get(file.instant_time)
         # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
@@ -141,7 +141,7 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
 
 def logs_of_compactions(examined: Examined) -> Iterator[Finding]:
     """No log file is named after a pending compaction, as those of tables before an upgrade are."""
-    if not examined.is_1x_layout:
+    if not examined.logs_name_their_own_instant:
         return
     pending = examined.view.pending_compactions
     for file in examined.files:
@@ -227,7 +227,7 @@ def _is_of_newest(examined: Examined, time: str, commit: CommitMetadata, stat: W
     newest: str = max((base, *examined.base_instants.get((stat.partition_path, stat.file_id), ())))
     if log.is_cdc or commit.operation_type == "LOG_COMPACT":
         return False
-    if not examined.is_1x_layout:
+    if not examined.logs_name_their_own_instant:
         return log.instant_time >= newest
     return (examined.timeline.completion_time_of(time) or time) > newest
 

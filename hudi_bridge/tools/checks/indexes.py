@@ -140,7 +140,7 @@ def _is_of_a_commit(examined: Examined, path: str) -> bool:
     if base is not None:
         return examined.timeline.is_committed(base.instant_time)
     log = parse_log_file_name(name)
-    return log is None or not examined.is_1x_layout or examined.timeline.is_committed(log.instant_time)
+    return log is None or not examined.logs_name_their_own_instant or examined.timeline.is_committed(log.instant_time)
 
 
 def _needed(examined: Examined) -> Iterator[str]:

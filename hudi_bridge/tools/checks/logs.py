@@ -55,7 +55,7 @@ class LogChecks:
                 if time is None:
                     continue
                 own = log.name.instant_time
-                is_foreign = self._examined.is_1x_layout and time != own and block.holds_records
+                is_foreign = self._examined.logs_name_their_own_instant and time != own and block.holds_records
                 if is_foreign and timeline.contains(own) and log.path not in self._examined.written.get(time, ()):
                     yield Finding(
                         severity=Severity.WARNING,

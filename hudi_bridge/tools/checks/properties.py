@@ -38,18 +38,15 @@ def properties(examined: Examined) -> Iterator[Finding]:
 def _merging(examined: Examined) -> Iterator[Finding]:
     config = examined.config
     by_strategy = rules.MODE_OF_STRATEGY.get(config.merge_strategy_id or "")
-    if examined.is_1x_layout and config.merge_mode is not None and by_strategy not in (None, config.merge_mode):
+    deciding_mode = config.merge_mode if config.layout.states_merge_mode else None
+    if deciding_mode is not None and by_strategy not in (None, deciding_mode):
         yield _ERROR(
             found=f"hoodie.record.merge.mode={config.merge_mode}, with the id of the strategy for {by_strategy}",
             expected="a mode and a strategy of the same kind",
         )
     payload = (config.payload_class or "").rpartition(".")[2]
     of_mode = {name: mode for mode, name in rules.PAYLOAD_OF_MODE.items()}.get(payload)
-    if (
-        examined.is_1x_layout
-        and config.merge_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
-        and of_mode not in (None, config.merge_mode)
-    ):
+    if deciding_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME) and of_mode not in (None, deciding_mode):
         yield _ERROR(
             found=f"hoodie.record.merge.mode={config.merge_mode}, with the payload {quoted(payload)} of {of_mode}",
             expected="a payload that does what the mode says; Hudi goes by the mode",

@@ -201,7 +201,7 @@ def _unknown_instants(examined: Examined) -> Iterator[Finding]:
 
 
 def _instants_of_files(examined: Examined) -> list[str]:
-    names = (file for file in examined.files if file.base is not None or examined.is_1x_layout)
+    names = (file for file in examined.files if file.base is not None or examined.logs_name_their_own_instant)
     return sorted({file.instant_time for file in names if not file.is_cdc})
 
 
@@ -296,7 +296,7 @@ def archived_timeline(examined: Examined) -> Iterator[Finding]:
     """All of the archived timeline can be read, and agrees with the active one."""
     folder = examined.config.archived_path
     listing = {info.name: info for info in examined.storage.list_directory(folder) if not info.is_dir}
-    if examined.config.timeline_layout > 1 and listing:
+    if not examined.config.layout.archives_in_logs and listing:
         yield from _manifest(examined, folder, listing)
     archived = {(one.requested_time, one.action): one for one in examined.archived}
     for instant in examined.timeline.completed():
