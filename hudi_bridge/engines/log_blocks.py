@@ -17,7 +17,7 @@ Source: ``HoodieKeyLookupHandle`` of Hudi.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,8 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.indexes.footer_index import FooterIndex, cached_footer_index, footer_index
-from hudi_bridge.logformat.avro_columns import record_bounds
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.kinds import AvroRows
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.readers.base_formats.opening import open_base_file
@@ -54,9 +53,6 @@ from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-
-_HEAD_BYTES = 8
-_LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +122,7 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
     for path, size in split.log_files:
         for block in scan_blocks(read_log_file(storage, split, path, size, on_disk=False), path).blocks:
             turn = turns.get((path, block.offset))
-            is_applied = turn is not None and block.block_type is BlockType.DELETE
+            is_applied = turn is not None and block.kind.holds_deletes
             yield StoredLogBlock(
                 log_path=block.path,
                 offset=block.offset,
@@ -146,17 +142,11 @@ def _deletes(block: LogBlock, decoder: BlockDecoder) -> LogDeletes:
 
 
 def _records(block: LogBlock) -> AvroRecords | None:
-    match block.block_type:
-        case BlockType.AVRO_DATA:
-            count = int.from_bytes(memoryview(block.content)[_LENGTH_BYTES:_HEAD_BYTES], "big", signed=True)
-            starts, ends = record_bounds(block.content, _HEAD_BYTES, count, block.path, block.content_offset)
-            return AvroRecords(content=block.content, starts=starts, ends=ends)
-        case BlockType.HFILE_DATA | BlockType.PARQUET_DATA | BlockType.CDC_DATA | BlockType.DELETE:
-            return None
-        case BlockType.COMMAND | BlockType.CORRUPT:
-            return None
-        case _:
-            assert_never(block.block_type)
+    rows = block.kind.rows
+    if not isinstance(rows, AvroRows) or not rows.are_plain:
+        return None
+    bounds = rows.bounds(block.content, block.path, block.content_offset)
+    return AvroRecords(content=block.content, starts=bounds.starts, ends=bounds.ends)
 
 
 Layout: TypeAlias = "str | list[Layout | int | None]"

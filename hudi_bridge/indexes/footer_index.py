@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError, HudiReadError
 from hudi_bridge.indexes.bloom_filter import SIMPLE, BloomFilter, HashedKeys, parse_bloom_filter
 from hudi_bridge.indexes.record_kinds import FIRST_REORDERED
-from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.log_records import key_hashes
@@ -264,9 +263,7 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
             size_bytes += file.size
             # Blocks that do not count are included, so that the keys are those of the files at any instant.
             blocks = scan_blocks(file, path).blocks
-            hashes += [
-                key_hashes(decoder.keys(block).cast(pa.string())) for block in blocks if block.block_type in _DATA
-            ]
+            hashes += [key_hashes(decoder.keys(block).cast(pa.string())) for block in blocks if block.is_data]
     except HudiReadError:
         return None
     if size_bytes < split.log_size_bytes:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.kinds import BLOCK_KINDS, AvroRows, BlockKind
 from hudi_bridge.logformat.layout import (
     BLOCK_START,
     COUNT_FIELD,
@@ -30,6 +31,7 @@ from hudi_bridge.logformat.layout import (
     CommandType,
     HeaderKey,
 )
+from hudi_bridge.schema.evolve import StoredAs
 
 # A regular expression searches any buffer in place; ``bytes.find`` would need a copy.
 _NEXT_MAGIC = re.compile(re.escape(MAGIC))
@@ -92,20 +94,26 @@ class LogBlock:
     size_bytes: int
 
     @property
+    def kind(self) -> BlockKind:
+        """What readers need to know of blocks of this type."""
+        return BLOCK_KINDS[self.block_type]
+
+    @property
     def is_data(self) -> bool:
         """Whether the block holds rows."""
-        match self.block_type:
-            case BlockType.AVRO_DATA | BlockType.HFILE_DATA | BlockType.PARQUET_DATA:
-                return True
-            case BlockType.DELETE | BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-                return False
-            case _:
-                assert_never(self.block_type)
+        return self.kind.rows is not None
+
+    @property
+    def stored_as(self) -> StoredAs:
+        """The format of the values in a block of rows."""
+        if self.kind.rows is None:
+            raise ValueError(f"a {self.block_type.name} block has no rows")
+        return self.kind.rows.stored_as
 
     @property
     def holds_records(self) -> bool:
         """Whether the block holds rows or deletes, which are merged."""
-        return self.is_data or self.block_type is BlockType.DELETE
+        return self.is_data or self.kind.holds_deletes
 
     @property
     def instant_time(self) -> str | None:
@@ -133,7 +141,7 @@ class LogBlock:
 
         Source: ``HoodieDataBlock``, which has partial updates decoded into the schema of the block.
         """
-        return self.block_type in (BlockType.AVRO_DATA, BlockType.HFILE_DATA) and not self.is_partial
+        return isinstance(self.kind.rows, AvroRows) and not self.is_partial
 
     @property
     def compacted_block_times(self) -> tuple[str, ...]:

@@ -11,23 +11,20 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.config import OPERATION_FIELD_KEY
-from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
-from hudi_bridge.logformat.avro_columns import content_bounds, decode_avro_records, stated_records
+from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
-from hudi_bridge.logformat.hfile import read_hfile
-from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
+from hudi_bridge.logformat.kinds import BLOCK_KINDS, AvroRows, ColumnRows
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.native import is_native, native_deletes
-from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema, rows_and_bytes
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans, ordering_type
 from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.readers.base_formats.footers import is_foreign
@@ -70,10 +67,6 @@ def runs(blocks: deque[LogBlock], likeness: Callable[[LogBlock], Hashable]) -> I
         yield run
 
 
-_TIMES_IN_MEMORY = 2
-"""How often records are in memory at the same time: as they are decoded, and as they survive."""
-_TIMES_OF_HFILE = 6
-_TIMES_OF_PARQUET = 8
 _MOST_TIMES_COMPRESSED = 1024
 """Compressed blocks that would fit into memory at this ratio are not looked into."""
 _OFFSET_BITS = 32
@@ -98,36 +91,11 @@ def bytes_when_decoded(blocks: Iterable[LogBlock], row_bytes: int, memory_bytes:
 
 
 def _of_block(block: LogBlock, row_bytes: int, *, is_small: bool) -> int:
-    content = block.content
-    match block.block_type:
-        case BlockType.AVRO_DATA:
-            return _TIMES_IN_MEMORY * max(content.size, stated_records(content) * row_bytes)
-        case BlockType.DELETE:
-            return _of_parquet(content, 0, is_small=is_small) if is_native(block) else _TIMES_IN_MEMORY * content.size
-        case BlockType.HFILE_DATA:
-            records = 0 if is_small else _cells(block)
-            return max(_TIMES_OF_HFILE * content.size, _TIMES_IN_MEMORY * records * row_bytes)
-        case BlockType.PARQUET_DATA:
-            return _of_parquet(content, row_bytes, is_small=is_small)
-        case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-            return 0
-        case _:
-            assert_never(block.block_type)
-
-
-def _of_parquet(content: pa.Buffer, row_bytes: int, *, is_small: bool) -> int:
-    rows, inflated = (0, 0) if is_small else rows_and_bytes(content)
-    return max(_TIMES_OF_PARQUET * content.size, _TIMES_IN_MEMORY * max(inflated, rows * row_bytes))
-
-
-def _cells(block: LogBlock) -> int:
-    """The number of cells of an HFile; 0 if it is damaged, which decoding tells."""
-    try:
-        return parse_trailer(
-            HFileSource(buffer=block.content, path=block.path, offset=block.content_offset)
-        ).entry_count
-    except HudiReadError:
-        return 0
+    kind = block.kind
+    if kind.holds_deletes and is_native(block):
+        # The deletes are a Parquet file, whose only wide columns are texts.
+        kind, row_bytes = BLOCK_KINDS[BlockType.PARQUET_DATA], 0
+    return kind.bytes_when_decoded(block.content, row_bytes, block.path, block.content_offset, is_small=is_small)
 
 
 def _bits(kind: pa.DataType) -> int:
@@ -182,20 +150,17 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        match block.block_type:
-            case BlockType.DELETE:
-                deletes = self._deletes(block)
-                wanted = self._wanted(deletes.keys)
-                return deletes if wanted is None else selected(deletes, wanted)
-            case BlockType.AVRO_DATA | BlockType.HFILE_DATA:
+        match block.kind.rows:
+            case AvroRows():
                 datums = self.datums(block)
                 return self._records(block, datums, self._positions(block, len(datums)))
-            case BlockType.PARQUET_DATA:
-                return self._parquet_rows(block)
-            case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-                raise ValueError(f"a {block.block_type.name} block has no records to merge")
-            case _:
-                assert_never(block.block_type)
+            case ColumnRows() as columns:
+                return self._column_records(block, columns)
+        if not block.kind.holds_deletes:
+            raise ValueError(f"a {block.block_type.name} block has no records to merge")
+        deletes = self._deletes(block)
+        wanted = self._wanted(deletes.keys)
+        return deletes if wanted is None else selected(deletes, wanted)
 
     def pieces(self, block: LogBlock, *, are_held: bool = True) -> Iterator[LogRecords]:
         """The records of a data or delete block as those of ``decode``, some at a time in their order.
@@ -205,7 +170,7 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        if block.block_type is not BlockType.AVRO_DATA and block.block_type is not BlockType.HFILE_DATA:
+        if not isinstance(block.kind.rows, AvroRows):
             yield self.decode(block)
             return
         datums = self.datums(block)
@@ -232,7 +197,7 @@ class BlockDecoder:
 
     def likeness(self, block: LogBlock) -> Hashable:
         """Equal for blocks that can be decoded together, in equal partitions; None for one decoded alone."""
-        if block.block_type is not BlockType.AVRO_DATA:
+        if not block.kind.has_plain_rows:
             return None
         instant = "" if self._split.context.schema_history is None else block.instant_time
         has_positions = self._told is not None and self._told.is_of(block)
@@ -299,14 +264,14 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        context = self._split.context
+        context, columns = self._split.context, block.kind.rows
         times = context.commit_times if context.filters_parquet_blocks else None
-        if times is None or block.block_type is not BlockType.PARQUET_DATA:
+        if times is None or not isinstance(columns, ColumnRows) or columns.stored_as is not StoredAs.PARQUET:
             return True
         content, path, offset = block.content, block.path, block.content_offset
-        if COMMIT_TIME_COLUMN not in parquet_block_schema(content, path, offset).names:
+        if COMMIT_TIME_COLUMN not in columns.schema(content, path, offset).names:
             return True
-        rows = decode_parquet_block(content, (COMMIT_TIME_COLUMN,), path, offset)
+        rows = columns.decode(content, (COMMIT_TIME_COLUMN,), path, offset)
         values = pa.array(sorted(times), rows.schema.field(0).type)
         return bool(pc.any(pc.is_in(rows.column(0), values)).as_py())
 
@@ -316,8 +281,8 @@ class BlockDecoder:
         Raises:
             CorruptLogFileError: the content is not what its header says.
         """
-        if block.block_type is BlockType.PARQUET_DATA:
-            return self._keys_of(block, self._stored_parquet(block, of_keys=True))
+        if isinstance(block.kind.rows, ColumnRows):
+            return self._keys_of(block, self._stored_columns(block, block.kind.rows, of_keys=True))
         return self._keys_of(block, self._stored_datums(block, self.datums(block), of_keys=True))
 
     def _wanted(self, keys: Column) -> Booleans | None:
@@ -403,18 +368,17 @@ class BlockDecoder:
         return self._data(block, self._stored_datums(block, datums.chosen(wanted), of_keys=False), positions, wanted)
 
     def rows(self, block: LogBlock, datums: "Datums") -> pa.RecordBatch:
-        """Records of an Avro or HFile block in the columns of ``schema``; raises like ``decode``."""
+        """Records of a block of Avro datums in the columns of ``schema``; raises like ``decode``."""
         stored = self._stored_datums(block, datums, of_keys=False)
         return with_path_columns(stored, self.schema, self._split)
 
     def datums(self, block: LogBlock) -> "Datums":
-        """Where the records of an Avro or HFile block are; raises like ``decode``."""
-        if block.block_type is BlockType.HFILE_DATA:
-            hfile = read_hfile(block.content, block.path, block.content_offset)
-            return Datums(data=hfile.values, starts=hfile.value_starts, ends=hfile.value_ends, keys=hfile.keys)
-        content = pa.py_buffer(block.content)
-        starts, ends = content_bounds(content, block.path, block.content_offset)
-        return Datums(data=content, starts=starts, ends=ends, keys=None)
+        """Where the records of a block of Avro datums are; raises like ``decode``."""
+        rows = block.kind.rows
+        if not isinstance(rows, AvroRows):
+            raise ValueError(f"a {block.block_type.name} block has no Avro datums")  # noqa: TRY004 - of a block, not a type
+        bounds = rows.bounds(block.content, block.path, block.content_offset)
+        return Datums(data=bounds.data, starts=bounds.starts, ends=bounds.ends, keys=bounds.keys)
 
     def _stored_datums(self, block: LogBlock, datums: "Datums", *, of_keys: bool) -> pa.RecordBatch:
         """The records at the bounds in the columns of the query, or those of the record key."""
@@ -436,18 +400,19 @@ class BlockDecoder:
             rows = rows if position < 0 else rows.set_column(position, key_column, datums.keys)
         return evolution.apply(rows)
 
-    def _parquet_rows(self, block: LogBlock) -> LogRecords:
+    def _column_records(self, block: LogBlock, columns: ColumnRows) -> LogRecords:
         wanted = None
         if self._wanted_keys is not None:
-            wanted = self._wanted(self._keys_of(block, self._stored_parquet(block, of_keys=True)))
-        rows = self._stored_parquet(block, of_keys=False)
+            wanted = self._wanted(self._keys_of(block, self._stored_columns(block, columns, of_keys=True)))
+        rows = self._stored_columns(block, columns, of_keys=False)
         chosen = rows if wanted is None else rows.filter(pa.array(wanted))
         return self._data(block, chosen, self._positions(block, rows.num_rows), wanted)
 
-    def _stored_parquet(self, block: LogBlock, *, of_keys: bool) -> pa.RecordBatch:
+    def _stored_columns(self, block: LogBlock, columns: ColumnRows, *, of_keys: bool) -> pa.RecordBatch:
+        """The rows of a file of columns in the columns of the query, or those of the record key."""
         content, path, offset = block.content, block.path, block.content_offset
-        evolution = self._evolution(block, parquet_block_schema(content, path, offset), of_keys=of_keys)
-        return evolution.apply(decode_parquet_block(content, evolution.file_columns, path, offset))
+        evolution = self._evolution(block, columns.schema(content, path, offset), of_keys=of_keys)
+        return evolution.apply(columns.decode(content, evolution.file_columns, path, offset))
 
     def _writer(self, block: LogBlock) -> AvroRecord:
         text = block.schema_text
@@ -470,7 +435,7 @@ class BlockDecoder:
                 instant,
                 self._split.context,
                 block.path,
-                stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
+                stored_as=block.stored_as,
                 defaults=self._split.context.field_defaults if block.has_defaults else (),
             )
         return self._evolutions[known]

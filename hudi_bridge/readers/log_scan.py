@@ -19,7 +19,6 @@ import pyarrow as pa
 from hudi_bridge.caching import cached_property
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.log_records import LogRecordMap, LogRecords
@@ -45,10 +44,7 @@ def may_be_late(blocks: Sequence[LogBlock], rule: MergeRule) -> bool:
     """Whether rows of the blocks can be decoded late: they are not merged, and found without decoding others."""
     if rule.merges_fields:
         return False
-    return all(
-        block.block_type is BlockType.DELETE or (block.block_type is BlockType.AVRO_DATA and not block.is_partial)
-        for block in blocks
-    )
+    return all(block.kind.holds_deletes or (block.kind.has_plain_rows and not block.is_partial) for block in blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

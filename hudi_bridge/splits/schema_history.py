@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, assert_never
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.kinds import ColumnRows, RowFormat
 from hudi_bridge.logformat.parquet import (
     END_BYTES,
     PARQUET_ERRORS,
     first_line,
-    parquet_block_schema,
     require_not_encrypted,
 )
 from hudi_bridge.logformat.scan import scan_blocks
@@ -273,12 +272,12 @@ def _read_stored_schemas(storage: Storage, path: str) -> tuple[_StoredSchema, ..
         _StoredSchema(
             offset=block.offset,
             instant_time=block.instant_time or "",
-            arrow=_block_schema(block),
-            stored_as=StoredAs.PARQUET if block.block_type is BlockType.PARQUET_DATA else StoredAs.AVRO,
+            arrow=_block_schema(block, rows),
+            stored_as=rows.stored_as,
             has_defaults=block.has_defaults,
         )
         for block in blocks
-        if block.is_data
+        if (rows := block.kind.rows) is not None
     )
 
 
@@ -296,19 +295,9 @@ def _base_schema(storage: Storage, file: pa.NativeFile, path: str) -> pa.Schema:
         raise CorruptBaseFileError(path, None, first_line(error), "a readable Parquet file") from error
 
 
-def _block_schema(block: LogBlock) -> pa.Schema:
-    match block.block_type:
-        case BlockType.PARQUET_DATA:
-            return parquet_block_schema(block.content, block.path, block.content_offset)
-        case BlockType.AVRO_DATA | BlockType.HFILE_DATA:
-            return _writer_schema(block)
-        case BlockType.DELETE | BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-            raise ValueError(f"a {block.block_type.name} block has no rows")
-        case _:
-            assert_never(block.block_type)
-
-
-def _writer_schema(block: LogBlock) -> pa.Schema:
+def _block_schema(block: LogBlock, rows: RowFormat) -> pa.Schema:
+    if isinstance(rows, ColumnRows):
+        return rows.schema(block.content, block.path, block.content_offset)
     if block.schema_text is None:
         raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
     return arrow_schema(parse_avro_schema(block.schema_text, block.path, block.offset))

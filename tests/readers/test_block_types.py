@@ -1,8 +1,12 @@
-"""A type of log block that a later release adds is taken for no other, wherever blocks are decoded or looked into."""
+"""A type of log block that a later release adds is taken for no other, wherever blocks are decoded or looked into.
+
+Each type has an entry in ``BLOCK_KINDS``, which is all that a new type takes.
+"""
 
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.logformat import block
 from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.kinds import BLOCK_KINDS
 from hudi_bridge.logformat.layout import BlockType
 from tests.support.table_writer import TableWriter, at
 
@@ -65,23 +70,31 @@ def has_type(block_type: IntEnum, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_type_that_nothing_knows_fits_no_branch(
+def test_a_type_without_an_entry_is_read_by_nothing(
     name: str, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     READS[name](*written)
     has_type(LaterType.VECTOR_DATA, monkeypatch)
-    with pytest.raises(AssertionError, match="VECTOR_DATA"):
+    with pytest.raises(KeyError, match="VECTOR_DATA"):
         READS[name](*written)
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_type_that_is_counted_among_those_of_rows_alone_is_decoded_by_none(
+def test_an_entry_is_all_that_a_new_type_takes(
     name: str, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    expected = READS[name](*written)
+    entries: Any = {**BLOCK_KINDS, LaterType.VECTOR_DATA: BLOCK_KINDS[BlockType.AVRO_DATA]}
+    monkeypatch.setattr(block, "BLOCK_KINDS", entries)
     has_type(LaterType.VECTOR_DATA, monkeypatch)
-    monkeypatch.setattr(LogBlock, "is_data", property(lambda _: True))
-    with pytest.raises(AssertionError, match="VECTOR_DATA"):
-        READS[name](*written)
+    found = READS[name](*written)
+    assert found == expected if name in ("snapshot", "columns of a file") else type(found) is type(expected)
+
+
+def test_each_type_has_an_entry_and_records_take_memory() -> None:
+    assert set(BLOCK_KINDS) == set(BlockType)
+    for kind in BLOCK_KINDS.values():
+        assert (kind.memory_factor > 0) is (kind.holds_deletes or kind.rows is not None)
 
 
 def test_a_number_that_is_no_type_is_refused(written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +105,10 @@ def test_a_number_that_is_no_type_is_refused(written: tuple[HudiTable, str], mon
 
 
 @pytest.mark.parametrize("block_type", [BlockType.CDC_DATA, BlockType.CORRUPT])
-@pytest.mark.parametrize("name", ["snapshot", "columns of a file"])
 def test_blocks_without_records_are_not_decoded(
-    name: str, block_type: BlockType, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
+    block_type: BlockType, written: tuple[HudiTable, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_type(block_type, monkeypatch)
     monkeypatch.setattr(LogBlock, "is_data", property(lambda _: True))
     with pytest.raises(ValueError, match=block_type.name):
-        READS[name](*written)
+        read_snapshot(*written)

@@ -100,5 +100,5 @@ def test_damaged_blocks_are_left_to_those_that_decode_them(kind: BlockType, cont
 
 def test_small_compressed_blocks_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     block = block_of(BlockType.PARQUET_DATA, b"PAR1" * 10)
-    monkeypatch.setattr("hudi_bridge.readers.block_decoder.rows_and_bytes", None)
+    monkeypatch.setattr("hudi_bridge.logformat.parquet.pq.read_metadata", None)
     assert bytes_when_decoded([block], 8, LARGE) == 8 * block.content.size

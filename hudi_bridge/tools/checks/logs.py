@@ -249,7 +249,7 @@ def _of_error(error: HudiReadError, path: str) -> Finding:
 
 def _records(block: LogBlock) -> int | None:
     """The number of records of a block, None if the first bytes of its content do not tell."""
-    if block.block_type is BlockType.AVRO_DATA and block.content.size >= _COUNTED.size:
+    if block.kind.has_plain_rows and block.content.size >= _COUNTED.size:
         count: int = _COUNTED.unpack_from(block.content)[1]
         return count
     return None

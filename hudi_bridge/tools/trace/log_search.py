@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import DataFileGoneError, HudiReadError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.log_records import LogRecords, selected
@@ -164,15 +162,7 @@ class _KeySearch:
 
     def _stores_keys_as_text(self, block: LogBlock) -> bool:
         """Whether the block has the UTF-8 bytes of its record keys, uncompressed."""
-        match block.block_type:
-            case BlockType.AVRO_DATA:
-                return self._split.context.populates_meta_fields
-            case BlockType.HFILE_DATA | BlockType.PARQUET_DATA | BlockType.DELETE:
-                return False
-            case BlockType.COMMAND | BlockType.CDC_DATA | BlockType.CORRUPT:
-                return False
-            case _:
-                assert_never(block.block_type)
+        return block.kind.has_plain_rows and self._split.context.populates_meta_fields
 
     def versions(self, block: LogBlock, records: LogRecords) -> Iterator[RecordVersion]:
         """The records of a block as versions, with the block's number and offset."""

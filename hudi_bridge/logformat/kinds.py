@@ -1,0 +1,159 @@
+"""What readers need to know of each kind of log block, in one table beside the enum.
+
+``BLOCK_KINDS`` has an entry for each ``BlockType``. The entry of a kind with rows says how they are decoded: as Avro
+datums, whose schema is in the block's header (``AvroRows``), or as a file of columns, which has its own schema
+(``ColumnRows``). A new kind of block is a new entry with one of the two; whoever reads blocks asks the entry and not
+the type.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from hudi_bridge.errors import HudiReadError
+from hudi_bridge.logformat.avro_columns import content_bounds, stated_records
+from hudi_bridge.logformat.avro_cursors import Ints
+from hudi_bridge.logformat.hfile import read_hfile
+from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
+from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema, rows_and_bytes
+from hudi_bridge.schema.evolve import StoredAs
+
+_TIMES_IN_MEMORY = 2
+"""How often records are in memory at the same time: as they are decoded, and as they survive."""
+
+
+class DatumBounds(NamedTuple):
+    """Where the Avro datums of a block are in ``data``, and their record keys if these are not in the datums."""
+
+    data: pa.Buffer
+    starts: Ints
+    ends: Ints
+    keys: "pa.Array[Any] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroRows:
+    """Rows as Avro datums of the schema in the block's header.
+
+    ``bounds`` finds the datums, ``count`` tells how many there are, 0 if the content is damaged; both are given the
+    content, the path of the file and the offset of the content in it. Plain rows lie one after another as they are,
+    each after its length: several blocks of one schema can be decoded as one, a record can be decoded without the
+    others, and the UTF-8 bytes of record keys can be searched for.
+    """
+
+    bounds: Callable[[pa.Buffer, str, int], DatumBounds]
+    count: Callable[[pa.Buffer, str, int], int]
+    are_plain: bool
+
+    @property
+    def stored_as(self) -> StoredAs:
+        """The format of the values."""
+        return StoredAs.AVRO
+
+    def decoded_bytes(self, content: pa.Buffer, row_bytes: int, path: str, offset: int) -> int:
+        """About the bytes of the decoded rows, apart from their texts."""
+        return self.count(content, path, offset) * row_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRows:
+    """Rows as a file of columns, which has its own schema.
+
+    ``schema`` and ``decode`` (of some columns) are given the content, the path of the log file and the offset of the
+    content in it. ``size`` gives the number of rows and of bytes before compression, zeros if the content is damaged.
+    """
+
+    stored_as: StoredAs
+    schema: Callable[[pa.Buffer, str, int], pa.Schema]
+    decode: Callable[[pa.Buffer, Sequence[str], str, int], pa.RecordBatch]
+    size: Callable[[pa.Buffer], tuple[int, int]]
+
+    def decoded_bytes(self, content: pa.Buffer, row_bytes: int, _path: str, _offset: int) -> int:
+        """About the bytes of the decoded rows."""
+        rows, uncompressed = self.size(content)
+        return max(uncompressed, rows * row_bytes)
+
+
+RowFormat: TypeAlias = AvroRows | ColumnRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockKind:
+    """A kind of log block.
+
+    ``rows`` says how rows are decoded, None for a kind without rows that are merged. With ``holds_deletes``, the block
+    holds deletes. ``memory_factor`` is how many times the size of the content its records take in memory at least, as
+    they are decoded and once more as they survive.
+    """
+
+    rows: RowFormat | None = None
+    holds_deletes: bool = False
+    memory_factor: int = 0
+
+    def bytes_when_decoded(self, content: pa.Buffer, row_bytes: int, path: str, offset: int, *, is_small: bool) -> int:
+        """About the bytes of memory for the records of a block, as they are decoded and once more as they survive.
+
+        Of small blocks that are compressed, the number of records is not looked up.
+        """
+        decoded = 0
+        if self.rows is not None and not (is_small and self.is_compressed):
+            decoded = self.rows.decoded_bytes(content, row_bytes, path, offset)
+        return max(self.memory_factor * content.size, _TIMES_IN_MEMORY * decoded)
+
+    @property
+    def has_plain_rows(self) -> bool:
+        """Whether rows are Avro datums that lie one after another as they are."""
+        return isinstance(self.rows, AvroRows) and self.rows.are_plain
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether rows may take much more than the content, so that their number has to be looked up."""
+        return self.rows is not None and not self.has_plain_rows
+
+
+def _bounds_in_content(content: pa.Buffer, path: str, offset: int) -> DatumBounds:
+    content = pa.py_buffer(content)
+    starts, ends = content_bounds(content, path, offset)
+    return DatumBounds(data=content, starts=starts, ends=ends, keys=None)
+
+
+def _bounds_in_hfile(content: pa.Buffer, path: str, offset: int) -> DatumBounds:
+    hfile = read_hfile(content, path, offset)
+    return DatumBounds(data=hfile.values, starts=hfile.value_starts, ends=hfile.value_ends, keys=hfile.keys)
+
+
+def _cells_of_hfile(content: pa.Buffer, path: str, offset: int) -> int:
+    try:
+        return parse_trailer(HFileSource(buffer=content, path=path, offset=offset)).entry_count
+    except HudiReadError:
+        # Whoever decodes the block says what is wrong with it.
+        return 0
+
+
+BLOCK_KINDS: Mapping[BlockType, BlockKind] = {
+    BlockType.COMMAND: BlockKind(),
+    BlockType.DELETE: BlockKind(holds_deletes=True, memory_factor=_TIMES_IN_MEMORY),
+    BlockType.CORRUPT: BlockKind(),
+    BlockType.AVRO_DATA: BlockKind(
+        rows=AvroRows(bounds=_bounds_in_content, count=lambda content, *_: stated_records(content), are_plain=True),
+        memory_factor=_TIMES_IN_MEMORY,
+    ),
+    BlockType.HFILE_DATA: BlockKind(
+        rows=AvroRows(bounds=_bounds_in_hfile, count=_cells_of_hfile, are_plain=False),
+        memory_factor=6,
+    ),
+    BlockType.PARQUET_DATA: BlockKind(
+        rows=ColumnRows(
+            stored_as=StoredAs.PARQUET,
+            schema=parquet_block_schema,
+            decode=decode_parquet_block,
+            size=rows_and_bytes,
+        ),
+        memory_factor=8,
+    ),
+    # Change data is read from its own files, and never merged.
+    BlockType.CDC_DATA: BlockKind(),
+}
