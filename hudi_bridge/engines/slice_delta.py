@@ -50,6 +50,28 @@ def single_key_field(context: ReadContext) -> str | None:
     return name if context.schema.field(name).type in _TYPES else None
 
 
+HEEDED_BY_ENGINES = frozenset(
+    {
+        "after_row",
+        "after_delete",
+        "after_unordered_delete",
+        "over_base_row",
+        "nulls_as_zero",
+        "marked_in_logs",
+        "orders_as_0x",
+        "ordering_fields",
+        "delete_marker",
+        "fill",
+        "fills_in_logs",
+        "newest_meta",
+        "payload",
+        "sequences_against_base",
+        "sequences_in_logs",
+    }
+)
+"""The behaviours of rules that an engine has to heed that merges ``SurvivingLogRecords`` with base rows."""
+
+
 class KeyFieldLookup:
     """Compares what base rows find by a record key field with what they find by record key.
 
@@ -215,6 +237,7 @@ class SliceDelta:
             return BYTES_ELSEWHERE
         if rule.precedence.asks_about_deletes:
             return "its merger decides about deletes"
+        rule.require_heeded(HEEDED_BY_ENGINES, "an engine that merges")
         if scan.parts > 1:
             return "its log records are larger than the memory for them"
         log = scan.records()

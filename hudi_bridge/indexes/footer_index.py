@@ -44,7 +44,6 @@ _MOST_LOG_BYTES = 1 << 26
 """Keys of larger logs are not read ahead: their blocks would be decoded twice."""
 _BYTES_OF_ANY = 512
 """What an entry counts in the cache besides its filter: about its key, its range and its objects."""
-_DATA = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 
 @dataclass(frozen=True, slots=True)

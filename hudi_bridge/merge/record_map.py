@@ -21,6 +21,28 @@ from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
+HEEDED_BY_MERGE = frozenset(
+    {
+        "after_row",
+        "after_delete",
+        "after_unordered_delete",
+        "over_base_row",
+        "nulls_as_zero",
+        "marked_in_logs",
+        "orders_as_0x",
+        "ordering_fields",
+        "delete_marker",
+        "fill",
+        "fills_in_logs",
+        "newest_meta",
+        "payload",
+        "sequences_against_base",
+        "sequences_in_logs",
+        "asks_about_deletes",
+    }
+)
+"""The behaviours of rules that the columnar merge heeds: among log records here, against base rows in ``columnar``."""
+
 
 def build_record_map(
     blocks: Sequence[LogRecords],
@@ -37,8 +59,10 @@ def build_record_map(
 
     Raises:
         MergeError: a user's payload or merger failed.
-        UnsupportedTableError: a user's payload would have to merge partial updates.
+        UnsupportedTableError: a user's payload would have to merge partial updates, or the rule asks for more than is
+            heeded.
     """
+    rule.require_heeded(HEEDED_BY_MERGE, "the columnar merge")
     if rule.payload is not None and any(block.absent for block in blocks):
         found = f"rows of some columns, with the payload {type(rule.payload).__name__} of your own"
         raise UnsupportedTableError(

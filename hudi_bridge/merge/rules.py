@@ -2,16 +2,20 @@
 
 Everything that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks
 and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``) are deletes.
+
+Whatever merges by rules declares the behaviours that it heeds, and has ``MergeRule.require_heeded`` refuse rules that
+ask for more: a field that is added to rules is refused until a consumer names it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Self
 
 import pyarrow as pa
 
 from hudi_bridge.config import MergeMode
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, Outcomes
@@ -218,6 +222,22 @@ class MergeRule:
     payload_class: str | None = None
 
     @property
+    def behaviours(self) -> frozenset[str]:
+        """The names of the fields that change how rows are merged: those of ``BEHAVIOURS`` without their default."""
+        return frozenset(_not_by_default(self)) | frozenset(_not_by_default(self.precedence))
+
+    def require_heeded(self, heeded: frozenset[str], consumer: str) -> None:
+        """Refuse a rule with behaviours that a consumer does not heed.
+
+        Raises:
+            UnsupportedTableError: there is such a behaviour.
+        """
+        unheeded = self.behaviours - heeded
+        if unheeded:
+            found = f"{', '.join(sorted(unheeded))} of the rule {self.precedence.name}"
+            raise UnsupportedTableError(f"merge rule in {consumer}", found, ", ".join(sorted(heeded)))
+
+    @property
     def uses_ordering(self) -> bool:
         """Whether ordering values decide anything."""
         return self.orders_base or any(HIGHER in outcomes for outcomes in self.precedence.in_logs)
@@ -308,6 +328,21 @@ class MergeRule:
             "fill": FieldFill(document["fill"]) if document["fill"] else None,
         }
         return cls(**(others | decoded), precedence=_precedence(document["kind"]), payload=payload)
+
+
+_NO_BEHAVIOURS = ("name", "source", "precedence", "payload_class", "unavailable_value")
+"""Fields that name something, have fields of their own, or are parameters of other behaviours."""
+
+BEHAVIOURS = frozenset(
+    field.name for kind in (Precedence, MergeRule) for field in fields(kind) if field.name not in _NO_BEHAVIOURS
+)
+"""The names of the fields of rules that change how rows are merged."""
+
+
+def _not_by_default(part: MergeRule | Precedence) -> Iterator[str]:
+    for field in fields(part):
+        if field.name not in _NO_BEHAVIOURS and getattr(part, field.name) != field.default:
+            yield field.name
 
 
 def _has_a_class_of_spark(kind: pa.DataType) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,12 +22,17 @@ from hudi_bridge import HudiTable, RealtimeFileSplit, tools
 from hudi_bridge.connectors.trino.conditions import why_not_in_plain_sql
 from hudi_bridge.connectors.trino.publication import LOG, SLICES, Publication
 from hudi_bridge.connectors.trino.publish import publish_log_records
-from hudi_bridge.connectors.trino.realtime_view import RealtimeView
+from hudi_bridge.connectors.trino.realtime_view import HEEDED_BY_VIEW, RealtimeView
 from hudi_bridge.connectors.trino.sql_types import Dialect, ObjectNames, literal
+from hudi_bridge.connectors.trino.unmerged_view import HEEDED_BY_UNMERGED_VIEW
+from hudi_bridge.engines.slice_delta import HEEDED_BY_ENGINES
+from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER
+from hudi_bridge.merge.record_map import HEEDED_BY_MERGE, build_record_map
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule, Precedence
 from hudi_bridge.releases import Release
+from hudi_bridge.tools.trace.verdicts import HEEDED_BY_VERDICTS
 from tests.properties.merge_reference import (
     Change,
     Merged,
@@ -205,6 +211,50 @@ def test_every_entry_says_where_it_comes_from_and_no_two_are_for_one_table() -> 
     assert len(held) == len(set(held))
     assert all(entry.source and entry.rule.precedence.source for entry in rules.PAYLOAD_RULES)
     assert {name for name, _, _ in held} >= set(rules.PAYLOAD_OF_MODE.values()) | set(rules.PAYLOAD_OF_MERGER.values())
+
+
+HEEDED = {
+    "the columnar merge": HEEDED_BY_MERGE,
+    "an engine that merges": HEEDED_BY_ENGINES,
+    "the history of a record": HEEDED_BY_VERDICTS,
+    "the SQL of a view": HEEDED_BY_VIEW,
+    "the SQL of an unmerged view": HEEDED_BY_UNMERGED_VIEW,
+}
+PAYLOADS_OF_VERSIONS = {"asks_about_deletes"}
+FIELDS = {"fill", "fills_in_logs", "newest_meta"}
+SEQUENCES = {"sequences_against_base", "sequences_in_logs"}
+
+
+def test_each_consumer_heeds_a_behaviour_or_refuses_it_on_purpose() -> None:
+    """A field that is added to rules fails this until the merge heeds it and each consumer has decided."""
+    refused = {name: rules.BEHAVIOURS - heeded for name, heeded in HEEDED.items()}
+    assert refused == {
+        "the columnar merge": set(),
+        "an engine that merges": PAYLOADS_OF_VERSIONS,
+        "the history of a record": PAYLOADS_OF_VERSIONS,
+        "the SQL of a view": PAYLOADS_OF_VERSIONS,
+        "the SQL of an unmerged view": {*PAYLOADS_OF_VERSIONS, *FIELDS, *SEQUENCES, "payload"},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterRule(MergeRule):
+    """As if rules had one more field."""
+
+    keeps_first: bool = False
+
+
+@pytest.mark.parametrize("consumer", HEEDED)
+def test_a_behaviour_that_a_consumer_does_not_know_is_refused(consumer: str) -> None:
+    LaterRule(precedence=rules.EVENT_TIME).require_heeded(HEEDED[consumer], consumer)
+    with pytest.raises(UnsupportedTableError, match=f"merge rule in {consumer}.*keeps_first"):
+        LaterRule(precedence=rules.EVENT_TIME, keeps_first=True).require_heeded(HEEDED[consumer], consumer)
+
+
+def test_the_merge_refuses_a_behaviour_that_it_does_not_know() -> None:
+    later = LaterRule(precedence=rules.EVENT_TIME, keeps_first=True)
+    with pytest.raises(UnsupportedTableError, match="keeps_first"):
+        build_record_map([], later, pa.schema([]), {})
 
 
 def test_names_tell_precedences_apart() -> None:

@@ -53,6 +53,28 @@ MOST_NAMES_LENGTH = 800_000
 """The longest list of file names in a view, in characters. Presto's ``query.max-length`` is a million by default."""
 
 
+HEEDED_BY_VIEW = frozenset(
+    {
+        "after_row",
+        "after_delete",
+        "after_unordered_delete",
+        "over_base_row",
+        "nulls_as_zero",
+        "marked_in_logs",
+        "orders_as_0x",
+        "ordering_fields",
+        "delete_marker",
+        "fill",
+        "fills_in_logs",
+        "newest_meta",
+        "payload",
+        "sequences_against_base",
+        "sequences_in_logs",
+    }
+)
+"""The behaviours of rules that the query heeds; among log records, the publication has merged them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RealtimeView:
     """Builds the query.
@@ -194,6 +216,7 @@ class RealtimeView:
 
     def _merged_base_rows(self, rule: MergeRule) -> str:
         """The base rows; contested ones are merged with their log records."""
+        rule.require_heeded(HEEDED_BY_VIEW, "the SQL of a view")
         if rule.payload is not None:
             return f"{self._untouched(rule)}\nUNION ALL\n{self._combined(rule.payload)}"
         return self._merged(rule)

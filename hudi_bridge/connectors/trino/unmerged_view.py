@@ -35,6 +35,20 @@ from hudi_bridge.splits.split import ReadContext
 _RECORDS_IN_BLOCK = 1 << 32
 """More than a block can have, so that a number tells the order of records of all blocks."""
 _MARKER_TYPES = (pa.string(), pa.int32(), pa.int64())
+HEEDED_BY_UNMERGED_VIEW = frozenset(
+    {
+        "after_row",
+        "after_delete",
+        "after_unordered_delete",
+        "over_base_row",
+        "nulls_as_zero",
+        "marked_in_logs",
+        "orders_as_0x",
+        "ordering_fields",
+        "delete_marker",
+    }
+)
+"""The behaviours of rules that the query heeds."""
 
 
 def check_mergeable(context: ReadContext) -> None:
@@ -60,6 +74,7 @@ def check_mergeable(context: ReadContext) -> None:
         unsupported = f"a delete marker in column {name} of type {kind}" if kind not in _MARKER_TYPES else None
     if unsupported is not None:
         raise UnsupportedTableError("merge rule in Trino", unsupported, "rules by commit time and by ordering values")
+    rule.require_heeded(HEEDED_BY_UNMERGED_VIEW, "the SQL of an unmerged view")
 
 
 @dataclass(frozen=True, kw_only=True)

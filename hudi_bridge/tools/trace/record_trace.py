@@ -31,6 +31,7 @@ from hudi_bridge.timeline.instant import InstantLike
 from hudi_bridge.tools.trace.base_search import BaseCheck, BaseRows, base_versions, find_base_rows, slices_to_search
 from hudi_bridge.tools.trace.log_search import LogVersions, find_log_versions
 from hudi_bridge.tools.trace.verdicts import (
+    HEEDED_BY_VERDICTS,
     MergeOutcome,
     RecordVersion,
     UncountedVersion,
@@ -250,6 +251,8 @@ def history_of(
     if rule is not None and rule.precedence.asks_about_deletes:
         found = f"the merger {type(rule.payload).__name__}, which decides about deletes"
         raise UnsupportedTableError("history of a record", found, "payloads, and mergers of rows alone")
+    if rule is not None:
+        rule.require_heeded(HEEDED_BY_VERDICTS, "the history of a record")
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
     has_columns = len(context.schema) > 0
     slices = slices_to_search(planner, partition_path) if has_columns else []

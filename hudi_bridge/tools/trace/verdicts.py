@@ -33,6 +33,27 @@ from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
+HEEDED_BY_VERDICTS = frozenset(
+    {
+        "after_row",
+        "after_delete",
+        "after_unordered_delete",
+        "over_base_row",
+        "nulls_as_zero",
+        "marked_in_logs",
+        "orders_as_0x",
+        "ordering_fields",
+        "delete_marker",
+        "fill",
+        "fills_in_logs",
+        "newest_meta",
+        "payload",
+        "sequences_against_base",
+        "sequences_in_logs",
+    }
+)
+"""The behaviours of rules that verdicts heed. What a payload makes of two rows is taken from the merge."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordVersion:
