@@ -21,7 +21,10 @@ class Series(StrEnum):
 
 
 class Release(StrEnum):
-    """Releases of Hudi that read tables differently; texts sort from the oldest release to the newest."""
+    """Releases of Hudi that read tables differently; texts sort from the oldest release to the newest.
+
+    Part of a ``TableConfig``, for the readers of this package: it may change with any release of Hudi Bridge.
+    """
 
     V0 = "0.x"
     V1_0 = "1.0"
@@ -57,6 +60,8 @@ class FloatWidening(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRules:
     """How a release of Hudi reads a table, apart from merging. Each field names its source in Hudi.
+
+    Part of a ``TableConfig``, for the readers of this package: it may change with any release of Hudi Bridge.
 
     ``series``: the series that writes commits of this kind. ``HoodieWriteStat.prevBaseFile`` is new in 1.x.
 
@@ -159,6 +164,8 @@ RELEASE_RULES: Mapping[tuple[Release, int], ReleaseRules] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
     """What tables of a version store. Each field names its source in Hudi.
+
+    Part of a ``TableConfig``, for the readers of this package: it may change with any release of Hudi Bridge.
 
     ``timeline``: the number of the timeline's layout (``TimelineLayoutVersion``).
 
