@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 # In small pieces and in order, so that what fails soonest is run first.
 PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
 # Playwright keeps an event loop running, which other tests have no use for.
-BROWSER_TESTS := tests/report_in_browser
+BROWSER_TESTS := tests/tools/report_in_browser
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
 SIZE ?= standard
 # How long make soak and make random write and read.
@@ -95,10 +95,11 @@ coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM
 	$(PYTEST) -m "not jvm and not browser" --cov --cov-report=term:skip-covered
 
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
-	$(PYTEST) tests/table/test_golden.py -m "not engine"
+	$(PYTEST) tests/table/test_golden.py
 
 matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts (JDKs)
-	$(PYTEST) tests/table/test_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
+	$(PYTEST) tests/table/test_golden.py tests/connectors/duckdb/test_duckdb_golden.py \
+		tests/connectors/polars/test_polars_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
 	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
 		$(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py \

@@ -17,15 +17,16 @@ from tests.support.golden_cases import golden_group
 
 LAST = (
     "cli",
-    "report_in_browser",
+    "tools/report_in_browser",
+    "service",
     "connectors",
     "robustness",
     "properties",
-    "test_peer.py",
-    "test_golden.py",
+    "table/test_peer.py",
+    "table/test_golden.py",
     "integration",
 )
-"""What comes after all other tests, in this order: the quickest to fail come first."""
+"""Folders and modules that come after all other tests, in this order: the quickest to fail come first."""
 JVM_FIXTURES = {"presto", "spark", "trino"}
 BROWSER_FIXTURES = {"browser"}
 THREADS = 2
@@ -85,20 +86,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if BROWSER_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
     # Tests of one file stay together, as they share fixtures.
-    items.sort(key=lambda item: _place(item.path.relative_to(here).parts[0]))
+    items.sort(key=lambda item: _turn(item.path.relative_to(here)))
     _note_engines(items)
 
 
-def _place(name: str) -> int:
-    return LAST.index(name) + 1 if name in LAST else 0
+def _turn(path: Path) -> int:
+    return next((number for number, last in enumerate(LAST, start=1) if path.is_relative_to(last)), 0)
 
 
 def _note_engines(items: Iterable[pytest.Item]) -> None:
     # Properties travel with the reports of xdist's workers; the items themselves do not.
+    here = Path(__file__).parent
     for item in items:
         callspec: Any = getattr(item, "callspec", None)
         marker = item.get_closest_marker("engine")
-        if "key" in getattr(callspec, "params", ()) and (marker or item.path.name == "test_golden.py"):
+        if "key" in getattr(callspec, "params", ()) and (marker or item.path == here / "table" / "test_golden.py"):
             case, _ = callspec.params["key"]
             item.user_properties += [("engine", marker.args[0] if marker else ARROW), ("group", golden_group(case))]
 
@@ -112,9 +114,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for report in terminalreporter.getreports(outcome):
             properties = dict(report.user_properties)
             if "engine" in properties:
-                place = (str(properties["group"]), str(properties["engine"]))
-                total[place] += 1
-                passed[place] += outcome == "passed"
+                cell = (str(properties["group"]), str(properties["engine"]))
+                total[cell] += 1
+                passed[cell] += outcome == "passed"
     engines = sorted({engine for _, engine in total})
     terminalreporter.section("golden queries passed")
     terminalreporter.write_line(f"{'':40}" + "".join(f"{engine:>14}" for engine in engines))

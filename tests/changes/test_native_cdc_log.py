@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiDataset, HudiTable, UnsupportedTableError
-from tests.changes.test_cdc_log import AFTER, BASE, CHANGES, data, logged_table, since_the_first
+from tests.changes.cdc_tables import AFTER, BASE, CHANGES, data, logged_table, since_the_first
 from tests.support.compare import differences
 from tests.support.table_writer import META_FIELDS, TableWriter, at, completion_of, sorted_column
 

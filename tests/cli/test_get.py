@@ -8,9 +8,9 @@ import pytest
 
 from hudi_bridge import HudiDataset
 from tests.cli.conftest import Outcome
+from tests.support.compacted_table import Compacted
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import Row, TableWriter, at
-from tests.table.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
 

@@ -17,11 +17,11 @@ from rich.cells import cell_len
 from hudi_bridge import HudiDataset, HudiTable
 from hudi_bridge.cli.output import UnwritableFileError, open_sink
 from tests.cli.conftest import COMMAND, ROOT, Counters, Outcome
+from tests.support.compacted_table import Compacted
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case, golden_table
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
-from tests.table.test_golden import QUERIES, answer_of
-from tests.table.test_replanning import Compacted
 
 Call = Callable[..., Outcome]
 TEXTS = csv.ConvertOptions(column_types={"value": pa.string()}, strings_can_be_null=False)

@@ -14,8 +14,9 @@ from hudi_bridge.engines import SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.errors import DataFileGoneError, QueryError
 from hudi_bridge.schema.file_columns import Outcome
 from tests.support.compare import differences
+from tests.support.deviations import ANSWERED
+from tests.support.golden_queries import QUERIES, Key, parametrize_keys
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
-from tests.table.test_golden import ANSWERED, QUERIES, Key, parametrize_keys
 
 CASES_PER_GROUP = 1
 SNAPSHOTS = sorted(key for key in ANSWERED if QUERIES[key].kind in ("snapshot", "time_travel"))

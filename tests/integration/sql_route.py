@@ -1,6 +1,8 @@
 """The views of ``trino sql`` on a server, for tests: publish, create, query, and compare with other rows."""
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.connectors.trino.views import statements
 from tests.integration.server_process import Server
+from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_rows import rows_like
+from tests.integration.trino_server import Trino
 from tests.support.compare import differences
 from tests.support.table_writer import TableWriter, at
 
@@ -127,3 +131,17 @@ def ordered(folder: Path, version: int, kind: str, values: list[Any]) -> TableWr
     writer.commit(at(1))
     writer.commit(at(2))
     return writer
+
+
+@contextmanager
+def hive_catalog(trino: Trino, metastore: Path) -> Iterator[str]:
+    """A Hive catalog over the whole machine, with its metastore in a folder."""
+    with trino.catalog(f"hive_{uuid.uuid4().hex[:8]}", "hive", hive_properties(metastore)) as name:
+        yield name
+
+
+def route_in(trino: Trino, catalog: str, schema: str, folder: Path) -> SqlRoute:
+    """The route through a schema, for a folder with a table and published files."""
+    return SqlRoute(
+        server=trino, engine=Engine.TRINO, locate="/=local:///", catalog=catalog, schema=schema, folder=folder
+    )

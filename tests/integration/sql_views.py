@@ -8,12 +8,12 @@ import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.connectors.trino.sql_types import Engine
-from tests.connectors.iceberg.test_iceberg_golden import KEYS
+from tests.connectors.iceberg.golden import KEYS
 from tests.integration.adding_payload import AddingPayload
 from tests.integration.sql_route import FIELDS, ORDERINGS, SqlRoute, in_two_cities, ordered, written
 from tests.support.golden_cases import golden_nested
+from tests.support.golden_queries import QUERIES, Key, answer_of, query_id
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, Key, answer_of, query_id
 
 SEQUENCES = (
     None,

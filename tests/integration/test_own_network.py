@@ -17,6 +17,7 @@ from tests.integration import own_network
 from tests.integration.own_network import (
     LOOPBACK,
     NoOwnNetworkError,
+    listening_sockets,
     started_in_own_network,
     way_into_own_network,
 )
@@ -64,17 +65,6 @@ def is_refused(port: int) -> bool:
     except ConnectionRefusedError:
         return True
     return False
-
-
-def listening_sockets(process: str) -> set[str]:
-    """The addresses and inodes of the sockets that listen in the network of a process."""
-    found = set()
-    for name in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A":
-                found.add(f"{fields[1]} {fields[9]}")
-    return found
 
 
 @pytest.fixture

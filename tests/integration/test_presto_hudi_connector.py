@@ -20,7 +20,7 @@ from tests.integration.presto_server import Presto
 from tests.integration.trino_rows import rows_like
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.table.test_golden import QUERIES, answer_of
+from tests.support.golden_queries import QUERIES, answer_of
 
 CATALOGS = pytest.mark.parametrize("catalog", ["hive", "hudi"])
 READABLE = pytest.mark.parametrize("case", ["a_story_v5_0122", "a_story_v6_0150"])

@@ -17,16 +17,17 @@ import pytest
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.columns import with_types
 from hudi_bridge.connectors.iceberg.compatibility import Rewriting, schema_for_presto
+from tests.connectors.iceberg.golden import KEYS
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
-from tests.connectors.iceberg.test_iceberg_golden import KEYS
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto
 from tests.integration.sql_views import NESTED, NOT_IN_PRESTO, all_fields
 from tests.integration.trino_rows import rows_like
 from tests.support.compare import differences
+from tests.support.deviations import NOT_A_NUMBER
 from tests.support.golden_cases import golden_table
+from tests.support.golden_queries import QUERIES, Key, answer_of, parametrize_keys
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 CATALOG = "iceberg_hadoop"

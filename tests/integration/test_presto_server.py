@@ -11,10 +11,9 @@ import pytest
 
 from hudi_bridge.connectors.trino.sql_types import Dialect, stored_type
 from tests.integration import presto_download, presto_server
-from tests.integration.own_network import NoOwnNetworkError
+from tests.integration.own_network import NoOwnNetworkError, listening_sockets
 from tests.integration.presto_client import PrestoQueryError
 from tests.integration.presto_server import Presto, PrestoNotStartedError, running_server
-from tests.integration.test_own_network import listening_sockets
 from tests.integration.trino_rows import arrow_rows
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table

@@ -17,7 +17,7 @@ from tests.connectors.spark.answers_beside_writer import (
     write_and_note,
     write_round,
 )
-from tests.integration.test_trino_sql_route import hive_catalog, route_in
+from tests.integration.sql_route import hive_catalog, route_in
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 from tests.service.iceberg_service import running, service_options

@@ -19,16 +19,17 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.service.server import IcebergService
 from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.golden import KEYS, name_of
 from tests.connectors.iceberg.publishing import rename_in_footer
-from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.integration.sql_views import NESTED, all_fields
 from tests.integration.trino_catalogs import LOCAL_FILES, iceberg_properties
 from tests.integration.trino_rows import as_arrow_has_it
 from tests.integration.trino_server import Trino
 from tests.service.iceberg_service import running, service_options
 from tests.support.compare import differences
+from tests.support.deviations import NOT_A_NUMBER
+from tests.support.golden_queries import QUERIES, Key, answer_of, parametrize_keys
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import NOT_A_NUMBER, QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 4
 COMMITS = 12

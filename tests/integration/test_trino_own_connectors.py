@@ -18,7 +18,7 @@ from tests.integration.trino_rows import rows_like
 from tests.integration.trino_server import Trino
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.table.test_golden import QUERIES, answer_of
+from tests.support.golden_queries import QUERIES, answer_of
 
 CASES = pytest.mark.parametrize("case", ["a_story_v6_0150", "a_story_v9_120"])
 FORMATS = pytest.mark.parametrize("input_format", [REALTIME, READ_OPTIMIZED])

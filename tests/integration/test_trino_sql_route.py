@@ -5,7 +5,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,9 @@ import pytest
 from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable, RecordPayload
-from hudi_bridge.connectors.trino.sql_types import Engine
 from tests.integration.adding_payload import AddingAnyPayload, AddingPayload
-from tests.integration.sql_route import FIELDS, SqlRoute, written
+from tests.integration.sql_route import FIELDS, SqlRoute, hive_catalog, route_in, written
 from tests.integration.sql_views import ViewTests, parametrize_snapshots
-from tests.integration.trino_catalogs import hive_properties
 from tests.integration.trino_server import Trino
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
@@ -72,13 +70,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize_snapshots(metafunc, CASES)
 
 
-@contextmanager
-def hive_catalog(trino: Trino, metastore: Path) -> Iterator[str]:
-    """A Hive catalog over the whole machine, with its metastore in a folder."""
-    with trino.catalog(f"hive_{uuid.uuid4().hex[:8]}", "hive", hive_properties(metastore)) as name:
-        yield name
-
-
 @pytest.fixture(scope="module")
 def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with hive_catalog(trino, tmp_path_factory.mktemp("metastore")) as name:
@@ -88,13 +79,6 @@ def catalog(trino: Trino, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def route(trino: Trino, catalog: str, tmp_path: Path) -> SqlRoute:
     return route_in(trino, catalog, f"s{uuid.uuid4().hex[:8]}", tmp_path)
-
-
-def route_in(trino: Trino, catalog: str, schema: str, folder: Path) -> SqlRoute:
-    """The route through a schema, for a folder with a table and published files."""
-    return SqlRoute(
-        server=trino, engine=Engine.TRINO, locate="/=local:///", catalog=catalog, schema=schema, folder=folder
-    )
 
 
 @pytest.mark.engine("trino sql")

@@ -10,13 +10,12 @@ import pytest
 from trino.exceptions import TrinoUserError
 
 from hudi_bridge import HudiTable
-from tests.connectors.trino.test_unmerged import REFUSED, SNAPSHOTS
-from tests.integration.sql_route import FIELDS, SqlRoute
+from tests.connectors.trino.unmerged_tables import REFUSED, SNAPSHOTS
+from tests.integration.sql_route import FIELDS, SqlRoute, hive_catalog, route_in
 from tests.integration.sql_views import NESTED, all_fields
-from tests.integration.test_trino_sql_route import hive_catalog, route_in
 from tests.integration.trino_server import Trino
+from tests.support.golden_queries import QUERIES, Key, answer_of, query_id
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, Key, answer_of, query_id
 
 CASES = ("a_story_v9_120", "e_composite_single_120", "f_types_120")
 

@@ -14,8 +14,8 @@ from hudi_bridge import HudiTable
 from hudi_bridge.connectors.duckdb import READ_OPTIMIZED, attach
 from tests.connectors.predicates import random_condition, terms_of
 from tests.properties import histories
+from tests.properties.filtered_tables import TABLES, tables, write
 from tests.properties.histories import STEPS, History, Step
-from tests.properties.test_pushdown_properties import TABLES, tables, write
 from tests.support.compare import differences
 from tests.support.strength import examples
 from tests.support.table_writer import TableWriter

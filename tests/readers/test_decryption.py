@@ -32,14 +32,14 @@ from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.tools.checks.findings import Severity
-from tests.readers.test_legacy_dates import DAY, LEGACY, RETURNED, plain, write
+from tests.readers.legacy_dates import DAY, LEGACY, RETURNED, plain, write
 from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
 from tests.support.encryption import COLUMNS, FORMS, WHOLE, decryption, encrypt_base_files, encrypted
 from tests.support.golden_cases import golden_bootstrapped, golden_queries, golden_table
+from tests.support.golden_queries import dataset_of
 from tests.support.other_golden import source_of
 from tests.support.table_writer import TableWriter, at, sorted_column
-from tests.table.test_golden import dataset_of
 
 CASES = ("a_story_v9_120", "a_story_v6_0150", "d_compacted_only_102", "i_cdc_120", "b_late_rows_v6_by102")
 """Ranges, time travel and conditions in several table versions; change data; rows that statistics decide on."""

@@ -20,20 +20,20 @@ from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.service import planned_snapshots
 from hudi_bridge.service.server import IcebergService
 from hudi_bridge.splits.split import RealtimeFileSplit
-from tests.connectors.iceberg.test_iceberg_golden import KEYS, differences_of_rows, golden_service
-from tests.connectors.iceberg.test_iceberg_snapshots import lists
+from tests.connectors.iceberg.golden import KEYS, differences_of_rows, golden_service
+from tests.connectors.iceberg.snapshots import lists
 from tests.service.iceberg_service import client, rows, running, service_options
+from tests.service.many_slices import SLICES, table_of_many_slices
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.golden_queries import QUERIES, Key, parametrize_keys
+from tests.support.moved_partitions import MOVED_KEYS, moved
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.support.waiting import wait_for
-from tests.table.test_golden import QUERIES, Key, parametrize_keys
-from tests.table.test_partition_filters import MOVED_KEYS, moved
 
 __all__ = ["lists"]  # a fixture
-SLICES = 100
-SLOW = "part=007"
 CASES_PER_GROUP = 2
+SLOW = "part=007"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,27 +55,6 @@ def test_planned_rows_are_those_of_hudi(key: Key, golden: RestCatalog) -> None:
 @pytest.fixture
 def many(tmp_path: Path) -> TableWriter:
     return table_of_many_slices(tmp_path / "root" / "many")
-
-
-def table_of_many_slices(folder: Path) -> TableWriter:
-    """A table of many partitions, of which each has a base file and a log file."""
-    table = TableWriter(
-        folder=folder,
-        partition_fields=("part",),
-        fields=(*KEY_AND_VALUE, ("part", "int")),
-        options={"hoodie.table.keygenerator.type": "SIMPLE"},
-    ).create()
-    names = [f"part={number:03d}" for number in range(SLICES)]
-    for number, name in enumerate(names):
-        key = f"k{number}"
-        first = [{"id": key, "ts": 1, "value": "old", "part": number}, {"id": f"{key}x", "ts": 1, "part": number}]
-        table.base_file(at(1), first, partition=name, file_id=f"f{number}", with_key_index=True)
-    table.commit(at(1))
-    for number, name in enumerate(names):
-        block = table.data_block(at(2), [{"id": f"k{number}", "ts": 2, "value": "new", "part": number}])
-        table.log_file(at(2), [block], base_instant=at(1), partition=name, file_id=f"f{number}")
-    table.commit(at(2))
-    return table
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.connectors.trino import test_unmerged
+from tests.connectors.trino import unmerged_tables
 from tests.support import hudi_failures, refusals
+from tests.support.deviations import ANSWERED, BY_HAND, DEVIATING, REFUSED, TWINS, UNANSWERED
 from tests.support.golden_cases import (
     GoldenQuery,
     golden_base_formats,
@@ -21,11 +22,10 @@ from tests.support.golden_cases import (
     golden_case,
     golden_external,
 )
-from tests.support.other_golden import ORC_WITH_TIMES
-from tests.table.test_golden import ANSWERED, BY_HAND, DEVIATING, QUERIES, REFUSED, TWINS, UNANSWERED
-from tests.table.test_other_golden import MERGED_BY_TRINO
-from tests.table.test_peer import PEER_DIFFERS, PEER_REFUSES
-from tests.table.test_peer import TABLES as PEER_TABLES
+from tests.support.golden_queries import QUERIES
+from tests.support.other_golden import MERGED_BY_TRINO, ORC_WITH_TIMES
+from tests.support.peer import PEER_DIFFERS, PEER_REFUSES
+from tests.support.peer import TABLES as PEER_TABLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 BEGIN, END = "<!-- made by tests/support/compatibility_page.py: begin -->", "<!-- end -->"
@@ -149,7 +149,7 @@ def _by_engine() -> Iterator[str]:
     rows = []
     for group in sorted({table.group for table in golden_tables()}):
         names = {table.name for table in golden_tables() if table.group == group}
-        refused = names & set(test_unmerged.REFUSED)
+        refused = names & set(unmerged_tables.REFUSED)
         asked = names & set(PEER_TABLES)
         peer = "not compared" if not asked else _outcome(asked, asked & set(PEER_REFUSES), asked & set(PEER_DIFFERS))
         rows.append([FEATURES[group], f"read: {len(names)}", _outcome(names, refused, set()), peer])

@@ -78,3 +78,7 @@ CASES = (
 def chosen(*, everything: bool) -> list[str]:
     """All queries, or one of each kind to some tables."""
     return list(OTHERS) if everything else [name for (case, _), name in ONE_OF_EACH_KIND.items() if case in CASES]
+
+
+MERGED_BY_TRINO = ("cow_v9", "full_v9", "mixed_v6", "mixed_v9")
+"""The tables of which every file slice now has a Parquet file with all columns."""

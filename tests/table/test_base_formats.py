@@ -25,7 +25,7 @@ from hudi_bridge.engines import slice_delta
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_base_formats
-from tests.table.test_golden import answer_of, dataset_of
+from tests.support.golden_queries import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_base_formats()}
 HFILE = next(query for query in QUERIES.values() if query.case == "hfile_mor")

@@ -35,8 +35,8 @@ from hudi_bridge.splits.planner import INDEX_PATH
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_bootstrapped
+from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import DEVIATIONS, source_of
-from tests.table.test_golden import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_bootstrapped()}
 SNAPSHOTS = [name for name, query in QUERIES.items() if query.kind == "snapshot"]

@@ -28,8 +28,8 @@ from hudi_bridge.storage.storage import Storage
 from hudi_bridge.tools.checks.findings import Severity
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_external
+from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import WITHOUT_ENDING, WITHOUT_METADATA_TABLE
-from tests.table.test_golden import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_external()}
 TABLES = {query.case: query.table for query in QUERIES.values()}

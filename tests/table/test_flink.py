@@ -13,7 +13,7 @@ from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_flink
-from tests.table.test_golden import answer_of, dataset_of, parsed
+from tests.support.golden_queries import answer_of, dataset_of, parsed
 
 
 class Asked(NamedTuple):

@@ -7,9 +7,9 @@ import pytest
 
 from hudi_bridge import HudiReadError, HudiTable
 from hudi_bridge.options import READ_AS_RELEASE_KEY
+from tests.support.golden_queries import dataset_of, rows_through_arrow
 from tests.support.hudi_failures import FAILURES, FailedQuery, failed_queries, failures_of
-from tests.table.test_golden import dataset_of, rows_through_arrow
-from tests.table.test_read_options import answer_to
+from tests.support.read_options import answer_to
 
 FAILED = {failed.name: failed for failed in failed_queries()}
 

@@ -11,9 +11,9 @@ import pytest
 
 from hudi_bridge import HudiTable, QueryError, QueryType
 from tests.support.compare import differences
+from tests.support.deviations import DEVIATING, TAKEN_OVER
 from tests.support.golden_cases import GoldenQuery, golden_group, golden_queries, golden_table, spread
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import DEVIATING, TAKEN_OVER
 
 KEY = "_hoodie_record_key"
 MOST_ANSWERS = 2

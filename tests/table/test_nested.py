@@ -7,11 +7,11 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge.connectors.iceberg.compatibility import Rewriting
 from hudi_bridge.errors import UnsupportedTableError
+from tests.connectors.iceberg.golden import as_pyiceberg_has_it
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
-from tests.connectors.iceberg.test_iceberg_golden import as_pyiceberg_has_it
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_nested
-from tests.table.test_golden import answer_of, dataset_of
+from tests.support.golden_queries import answer_of, dataset_of
 
 QUERIES = {query.name: query for query in golden_nested()}
 SNAPSHOTS = {query.case: query for query in QUERIES.values() if query.kind == "snapshot"}

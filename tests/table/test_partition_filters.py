@@ -17,7 +17,7 @@ from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.options import PATHS_TELL_VALUES_KEY
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_queries, golden_table, spread
-from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
+from tests.support.moved_partitions import MOVED_KEYS, moved
 
 CASES = sorted({query.case for query in golden_queries(("snapshot",))})
 MOST_VALUES = 3
@@ -69,33 +69,6 @@ def test_duckdb_loses_no_row(case: str) -> None:
             condition = f'"{name}" IS NULL' if value is None else f'"{name}" = ?'
             found = connection.execute(f"SELECT count(*) FROM t WHERE {condition}", [] if value is None else [value])
             assert found.fetchall() == [(left.num_rows,)]
-
-
-def moved(folder: Path) -> TableWriter:
-    """A table of 0.x whose rows have other values than their paths.
-
-    An index over all partitions has left two updated records where they were, in a base file and in a log, and a file
-    system has dropped the slash of ``a/``.
-    """
-    fields = (*KEY_AND_VALUE, ("part", "string"))
-    writer = TableWriter(folder=folder, version=6, fields=fields, partition_fields=("part",)).create()
-
-    def row(key: str, ts: int, part: str) -> Row:
-        return {"id": key, "ts": ts, "value": "v", "part": part}
-
-    in_a = [row("k1", 1, "a"), row("k2", 1, "b"), row("k3", 1, "a/")]
-    in_b = [row("k4", 1, "b"), row("k5", 1, "b")]
-    bases = [
-        writer.base_file(at(1), rows, partition=path, file_id=f"{path}-0") for path, rows in (("a", in_a), ("b", in_b))
-    ]
-    writer.commit(at(1), wrote=bases)
-    block = writer.data_block(at(2), [row("k4", 2, "a"), row("k5", 2, "a/")], file_id="b-0", partition="b")
-    log = writer.log_file(at(2), [block], base_instant=at(1), file_id="b-0", partition="b")
-    writer.commit(at(2), wrote=[log])
-    return writer
-
-
-MOVED_KEYS = {"a": ["k1", "k4"], "b": ["k2"], "a/": ["k3", "k5"]}
 
 
 @pytest.mark.parametrize(("value", "keys"), MOVED_KEYS.items())

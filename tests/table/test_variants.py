@@ -14,7 +14,7 @@ from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_variant_queries
-from tests.table.test_golden import answer_of, dataset_of
+from tests.support.golden_queries import answer_of, dataset_of
 
 QUERIES = golden_variant_queries()
 SNAPSHOTS = [query for query in QUERIES if query.kind == "snapshot"]

@@ -7,20 +7,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from hudi_bridge import QueryError
 from hudi_bridge.connectors.duckdb.merge_folder import FolderStore
-from hudi_bridge.engines import MergedSlice
+from tests.connectors.duckdb.merged_slices import merged
 
 ROUNDS, THREADS, KEYS = 100, 4, 3
-
-
-def merged(number: int) -> MergedSlice:
-    rows = pa.table({"n": np.full(100, number)})
-    return MergedSlice(counted={"001": True}, deleted_positions=np.arange(number), rows=rows)
 
 
 def test_folders_that_are_removed_while_others_use_them_are_made_again(tmp_path: Path) -> None:
@@ -92,7 +85,8 @@ def test_a_folder_that_takes_no_files_is_no_cache(
 def test_a_disk_that_becomes_full_while_a_file_is_written_is_no_cache(tmp_path: Path) -> None:
     program = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
-        "from tests.connectors.duckdb.test_merge_folder import FolderStore, merged;"
+        "from hudi_bridge.connectors.duckdb.merge_folder import FolderStore;"
+        "from tests.connectors.duckdb.merged_slices import merged;"
         "store = FolderStore(sys.argv[1], 100_000);"
         "assert store.keep('slice', merged(500)).rows.num_rows == 100;"
         "assert len(list(store.find('slice'))) == 1"

@@ -7,7 +7,7 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.duckdb import ViewPlan, attach
-from tests.table.test_golden import QUERIES
+from tests.support.golden_queries import QUERIES
 
 A_STRUCT_HAS_CHANGED = "changed inside"
 NOT_ITS_TYPE = "DuckDB reads it as"

@@ -3,10 +3,12 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import fastavro
 
 from hudi_bridge.service.access import Access, Reader
 from hudi_bridge.service.credentials import VENDED
@@ -64,3 +66,32 @@ def asked_for_keys(service: IcebergService, path: str = "namespaces/sales/tables
     status, answer, _ = asked(service, path, **{"X-Iceberg-Access-Delegation": f"remote-signing, {VENDED}"})
     assert status == 200, answer
     return answer
+
+
+DATA, DELETES = 0, 1
+
+
+def row_ids(snapshot: dict[str, Any]) -> dict[str, range]:
+    """The ids of the rows of each data file, by the rules of the specification: missing ones are inherited."""
+    found = {}
+    for listed in avro(snapshot["manifest-list"])[1]:
+        if listed["content"] == DATA:
+            following = listed["first_row_id"]
+            for entry in avro(listed["manifest_path"])[1]:
+                file = entry["data_file"]
+                first = file["first_row_id"]
+                if first is None:
+                    first, following = following, following + file["record_count"]
+                found[file["file_path"]] = range(first, first + file["record_count"])
+    return found
+
+
+def avro(location: str) -> tuple[dict[str, str], Sequence[dict[str, Any]]]:
+    """The header and the records of an Avro file."""
+    with local(location).open("rb") as file:
+        reader = fastavro.reader(file)
+        return reader.metadata, list(reader)  # type: ignore[arg-type]  # they are
+
+
+def local(location: str) -> Path:
+    return Path(location.removeprefix("file://"))

@@ -2,13 +2,11 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import fastavro
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,18 +22,18 @@ from hudi_bridge.connectors.iceberg.slice_files import DataFile, puffin_file
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
 from hudi_bridge.storage.storage import Storage
-from tests.connectors.iceberg.test_iceberg_golden import KEYS, as_pyiceberg_has_it, name_of
-from tests.connectors.iceberg.test_iceberg_snapshots import Client, iceberg_rows, lists, update, update_lists
+from tests.connectors.iceberg.asking import DATA, DELETES, avro, local, row_ids
+from tests.connectors.iceberg.golden import KEYS, as_pyiceberg_has_it, name_of
+from tests.connectors.iceberg.snapshots import Client, iceberg_rows, lists, update, update_lists
 from tests.service.iceberg_service import client, rows, running, service_options
 from tests.support.compare import differences
+from tests.support.golden_queries import QUERIES, Key, answer_of, parametrize_keys
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 __all__ = ["lists"]  # a fixture
 CASES_PER_GROUP = 2
 V3 = FormatVersion.V3
 ROW_ID, POSITION = 2147483540, 2147483645
-DATA, DELETES = 0, 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -299,21 +297,6 @@ def vectors(own: Client) -> set[str]:
     return {name for name in names if name.endswith(".puffin")}
 
 
-def row_ids(snapshot: dict[str, Any]) -> dict[str, range]:
-    """The ids of the rows of each data file, by the rules of the specification: missing ones are inherited."""
-    found = {}
-    for listed in avro(snapshot["manifest-list"])[1]:
-        if listed["content"] == DATA:
-            following = listed["first_row_id"]
-            for entry in avro(listed["manifest_path"])[1]:
-                file = entry["data_file"]
-                first = file["first_row_id"]
-                if first is None:
-                    first, following = following, following + file["record_count"]
-                found[file["file_path"]] = range(first, first + file["record_count"])
-    return found
-
-
 def file_of(name: str, count: int) -> DataFile:
     return DataFile(
         location=name,
@@ -326,14 +309,3 @@ def file_of(name: str, count: int) -> DataFile:
         upper_bounds={},
         split_offsets=(),
     )
-
-
-def avro(location: str) -> tuple[dict[str, str], Sequence[dict[str, Any]]]:
-    """The header and the records of an Avro file."""
-    with local(location).open("rb") as file:
-        reader = fastavro.reader(file)
-        return reader.metadata, list(reader)  # type: ignore[arg-type]  # they are
-
-
-def local(location: str) -> Path:
-    return Path(location.removeprefix("file://"))

@@ -27,8 +27,8 @@ from hudi_bridge.storage.storage import Storage
 from tests.connectors.iceberg.publishing import rename_in_footer
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
-from tests.table.test_golden import QUERIES, answer_of
 
 NESTED = pa.schema(
     [

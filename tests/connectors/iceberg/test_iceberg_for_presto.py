@@ -21,8 +21,8 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, answer_of
 
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MICROS = 1593606615123456

@@ -22,8 +22,8 @@ from hudi_bridge.storage.storage import Storage
 from tests.service.iceberg_service import client, rows, running, service_options
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, answer_of
 
 MERGER = "hoodie.datasource.write.record.merger.impls=org.apache.hudi.HoodieSparkRecordMerger"
 CLASS = "com.acme.Adding"

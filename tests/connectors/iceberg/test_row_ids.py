@@ -17,10 +17,10 @@ from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.row_lineage import CLAIMS, RowIdClaims
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import StorageError
-from tests.connectors.iceberg.test_format_version import row_ids
-from tests.connectors.iceberg.test_iceberg_scratch_on_s3 import endpoint, iceberg_rows, names
-from tests.connectors.iceberg.test_iceberg_snapshots import SLICES, Client, builders, table, update
-from tests.service.test_iceberg_replicas import replicas
+from tests.connectors.iceberg.asking import row_ids
+from tests.connectors.iceberg.scratch_on_s3 import endpoint, iceberg_rows, names
+from tests.connectors.iceberg.snapshots import SLICES, Client, builders, table, update
+from tests.service.replicas import replicas
 from tests.support.compare import differences
 from tests.support.table_writer import TableWriter, at
 

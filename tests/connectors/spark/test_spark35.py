@@ -9,8 +9,9 @@ import pytest
 
 from tests.connectors.spark.processes import PYTHON35, output_of
 from tests.support.compare import differences
+from tests.support.deviations import ANSWERED
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.other_golden import OTHERS, OtherQuery, chosen
-from tests.table.test_golden import ANSWERED, QUERIES, answer_of
 
 pytestmark = pytest.mark.jvm
 

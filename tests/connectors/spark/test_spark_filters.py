@@ -14,7 +14,7 @@ from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, load_split
 from hudi_bridge.readers.filters import MOST_PARTS
 from tests.support.golden_cases import golden_table
-from tests.table.test_partition_filters import MOVED_KEYS, moved
+from tests.support.moved_partitions import MOVED_KEYS, moved
 
 NAN = float("nan")
 ROWS = pa.table(

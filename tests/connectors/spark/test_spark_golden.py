@@ -9,8 +9,9 @@ from pyspark.sql.types import StructType
 
 from hudi_bridge.connectors.spark import jvm, read
 from tests.support.compare import differences
+from tests.support.deviations import ANSWERED
 from tests.support.golden_cases import GoldenQuery
-from tests.table.test_golden import ANSWERED, QUERIES, Key, answer_of, parametrize_keys
+from tests.support.golden_queries import QUERIES, Key, answer_of, parametrize_keys
 
 CASES_PER_GROUP = 2
 READ_PER_GROUP = 1

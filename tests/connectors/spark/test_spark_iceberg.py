@@ -13,16 +13,16 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.service.server import IcebergService
 from hudi_bridge.storage.storage import Storage
+from tests.connectors.iceberg.golden import KEYS, name_of
 from tests.connectors.iceberg.publishing import publish
-from tests.connectors.iceberg.test_iceberg_golden import KEYS, name_of
 from tests.connectors.spark.iceberg_queries import catalog_settings
 from tests.connectors.spark.spark_iceberg import SparkIceberg, SparkQueryError, spark_iceberg
 from tests.service.iceberg_service import running, service_options
-from tests.service.test_scan_planning import SLICES, table_of_many_slices
+from tests.service.many_slices import SLICES, table_of_many_slices
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_nested
+from tests.support.golden_queries import QUERIES, Key, answer_of, parametrize_keys
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES, Key, answer_of, parametrize_keys
 
 pytestmark = pytest.mark.jvm
 

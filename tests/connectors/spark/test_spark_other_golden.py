@@ -5,8 +5,8 @@ from pyspark.sql import SparkSession
 
 from hudi_bridge.connectors.spark import read
 from tests.support.compare import differences
+from tests.support.golden_queries import answer_of
 from tests.support.other_golden import OTHERS, chosen
-from tests.table.test_golden import answer_of
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -15,8 +15,8 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.golden_queries import QUERIES, answer_of
 from tests.support.table_writer import TableWriter, at, nested_ordering_table
-from tests.table.test_golden import QUERIES, answer_of
 
 BASE_TABLE = "hive.hudi.read_optimized"
 

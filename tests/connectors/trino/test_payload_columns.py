@@ -17,7 +17,7 @@ from hudi_bridge.connectors.trino.payload_columns import touched_columns
 from hudi_bridge.connectors.trino.payload_udf import merged_rows
 from hudi_bridge.connectors.trino.sql_types import ObjectNames
 from hudi_bridge.merge.custom_payload import RecordPayload
-from tests.connectors.trino.test_payload_text import payload_in
+from tests.connectors.trino.payloads import payload_in
 from tests.support.golden_cases import golden_table
 from tests.support.strength import examples
 

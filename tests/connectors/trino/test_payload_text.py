@@ -1,5 +1,3 @@
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +5,7 @@ import pytest
 from hudi_bridge.connectors.trino.payload_columns import INSTANCE, payload_text, without_imports
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from tests.connectors.trino.payloads import payload_in
 
 GOOD = '''
 """A payload."""
@@ -15,9 +14,7 @@ from __future__ import annotations
 
 import json
 from hudi_bridge import RecordPayload
-from hudi_bridge.merge.custom_payload import (
-    Row,
-)
+from hudi_bridge.merge.custom_payload import (Row)
 
 SIGNS = "+"
 
@@ -26,19 +23,6 @@ class Joined(RecordPayload):
     def combine_and_get_update_value(self, current: Row, incoming: Row) -> Row:
         return {**incoming, "value": json.dumps([current["value"], SIGNS, incoming["value"]])}
 '''
-
-
-def payload_in(folder: Path, text: str, name: str = "Joined") -> RecordPayload:
-    path = folder / "my_payloads.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(f"my_payloads_{abs(hash(text))}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    made: RecordPayload = getattr(module, name)()
-    return made
 
 
 def test_the_text_stands_on_its_own(tmp_path: Path) -> None:

@@ -17,63 +17,11 @@ from hudi_bridge.connectors.trino.views import statements
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.rules import MergeRule
-from tests.connectors.iceberg.test_iceberg_golden import KEYS
+from tests.connectors.trino.unmerged_tables import REFUSED, SNAPSHOTS
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
-from tests.table.test_golden import QUERIES
 
-SNAPSHOTS = [key for key in KEYS if QUERIES[key].kind == "snapshot"]
 SUPPORTED = 239
-REFUSED = {
-    "b_mysql_debezium_0150": "ordering values of a file number, a dot and a position",
-    "b_nondefaults_payload_120": "merging of fields, identical defaults taken from the row that loses",
-    "b_nondefaults_payload_v8_by120": "merging of fields, defaults taken from the row that loses",
-    "b_partial_update_payload_0150": "merging of fields, nulls taken from the row that loses",
-    "b_partial_update_payload_120": "merging of fields, identical defaults taken from the row that loses",
-    "b_postgres_debezium_120": "merging of fields, unavailable texts taken from the row that loses",
-    "b_sql_partial_parquet_120": "a block of type parquet_data",
-    "b_stored_decimal_partial_0150": "merging of fields, nulls taken from the row that loses",
-    "c_hfile_blocks_0150": "a block of type hfile_data",
-    "c_parquet_blocks_0150": "a block of type parquet_data",
-    "c_parquet_blocks_120": "a block of type parquet_data",
-    "e_duplicate_keys_120": "its base file has several rows of one record key",
-    "e_duplicate_keys_commit_time_120": "its base file has several rows of one record key",
-    "e_duplicate_keys_fill_120": "merging of fields, identical defaults taken from the row that loses",
-    "e_null_part_0150": "its path has a name that begins with _ or ., which the Hive connector passes over",
-    "e_null_part_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
-    "e_slash_dates_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
-    "e_ts_keygen_120": "part: cast long to string",
-    "f_millis_0150": "ts: cast timestamp_millis to timestamp",
-    "f_types_parquet_120": "a block of type parquet_data",
-    "g_logs_drop_readd_0150": "a: null: same name, but another column (dropped and added again)",
-    "g_logs_nested_0150": "s: changed inside",
-    "g_logs_rename_0150": "aa: renamed",
-    "g_logs_rename_readd_120": "a2: renamed",
-    "g_logs_type_decimal_120": "c0: cast decimal(10, 2) to decimal(14, 2)",
-    "g_logs_type_float_120": "c0: cast float to double",
-    "g_logs_type_int_0150": "c1: cast int to float",
-    "g_logs_type_string_0150": "c0: cast string to date",
-    "g_sor_mixed_0150": "g: renamed",
-    "g_sor_mixed_120": "g: renamed",
-    "g_sor_nested_0150": "s: changed inside",
-    "g_sor_nested_120": "s: changed inside",
-    "g_widen_0150": "i_f: cast int to float",
-    "g_widen_120": "i_f: cast int to float",
-    "n_alter_0150": "title: renamed",
-    "n_pkless_120": "a partial update",
-    "p_blob_120": "b: changed inside",
-    "p_vector_120": "emb: cast fixed[16] to vector[4, FLOAT, FIXED_BYTES]",
-    "r_filters_120": "its path has a name that begins with _ or ., which the Hive connector passes over",
-    "v_vector_avro_120": "f: cast fixed[12] to vector[3, FLOAT, FIXED_BYTES]",
-    "v_vector_cow_120": "embedding1: cast fixed[512] to vector[128, FLOAT, FIXED_BYTES]",
-    "v_vector_mor_120": "embedding1: cast fixed[512] to vector[128, FLOAT, FIXED_BYTES]",
-    "v_vector_parquet_120": "f: cast fixed[12] to vector[3, FLOAT, FIXED_BYTES]",
-    "v_widen_102": "f_d: cast float to double",
-    "v_widen_parquet_102": "f_d: cast float to double",
-    "v_widen_v6_by102": "f_d: cast float to double",
-    "w_operation_parquet_120": "a block of type parquet_data",
-}
-"""The golden tables that Trino cannot merge by itself, and why."""
 
 
 def test_other_golden_tables_are_supported() -> None:

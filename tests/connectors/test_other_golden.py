@@ -12,14 +12,12 @@ from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped
-from tests.support.other_golden import ONE_OF_EACH_KIND, OTHERS, source_of
-from tests.table.test_golden import answer_of, dataset_of
+from tests.support.golden_queries import answer_of, dataset_of
+from tests.support.other_golden import MERGED_BY_TRINO, ONE_OF_EACH_KIND, OTHERS, source_of
 
 KINDS = {kind for _, kind in ONE_OF_EACH_KIND}
 SNAPSHOTS = {case: name for (case, kind), name in ONE_OF_EACH_KIND.items() if kind == "snapshot"}
 TABLES = {query.case: query for query in (*golden_bootstrapped(), *golden_base_formats())}
-MERGED_BY_TRINO = ("cow_v9", "full_v9", "mixed_v6", "mixed_v9")
-"""The tables of which every file slice now has a Parquet file with all columns."""
 
 
 def test_there_are_queries_of_all_kinds_to_all_formats() -> None:
