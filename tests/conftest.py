@@ -1,6 +1,7 @@
 """The order of tests, their share of the machine, and what needs a JDK or a browser.
 
 ``pytest --matrix`` ends with a table: of the golden queries of each group, how many passed through each engine.
+``pytest --core`` collects what can be imported without any extra, ``pytest --without PACKAGE`` what does without that.
 """
 
 import os
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.golden_cases import golden_group
+from tests.support.imported_packages import core_packages, packages_of
 
 LAST = (
     "cli",
@@ -57,6 +59,19 @@ GROUPS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="print the golden queries passed by group and engine")
+    parser.addoption("--core", action="store_true", help="leave out what imports a package of an extra, or a tool")
+    parser.addoption("--without", action="append", default=[], help="leave out what imports this package")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules, and folders with a conftest, by what they import; None leaves all else to pytest."""
+    is_core, absent = config.getoption("--core"), set(config.getoption("--without"))
+    module = collection_path / "conftest.py" if collection_path.is_dir() else collection_path
+    is_imported = module.is_file() and (module.name == "conftest.py" or module.match("test_*.py"))
+    if not is_imported or not (is_core or absent):
+        return None
+    packages = packages_of(module)
+    return True if packages & absent or (is_core and not packages <= core_packages()) else None
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -16,6 +16,8 @@ from hudi_bridge.errors import StorageError, TableNotFoundError
 from tests.catalogs.rows import rows_of
 from tests.support.golden_cases import golden_trips
 
+pytestmark = pytest.mark.extra  # the catalog is reached through pyiceberg
+
 TOKEN = "a-token"
 TABLES = "polaris/v1/prod/namespaces"
 

@@ -13,7 +13,9 @@ from hudi_bridge.errors import QueryError
         ("thrift://metastore", "hive://metastore:9083"),
         ("glue://eu-west-1?catalog-id=123", "glue://eu-west-1"),
         ("glue://", "glue://"),
-        ("rest:https://host/api/catalog?warehouse=prod", "rest:https://host/api/catalog"),
+        pytest.param(
+            "rest:https://host/api/catalog?warehouse=prod", "rest:https://host/api/catalog", marks=pytest.mark.extra
+        ),
     ],
 )
 def test_catalogs(uri: str, shown: str) -> None:
@@ -35,7 +37,11 @@ def test_paths_are_not_catalogs(path: str) -> None:
         ("hive://metastore:9083/", "hive://metastore:9083/sales.orders"),
         ("glue://", "glue:///sales.orders"),
         ("glue://eu-west-1?catalog-id=123", "glue://eu-west-1/sales.orders?catalog-id=123"),
-        ("rest:https://host/api?warehouse=prod", "rest:https://host/api?warehouse=prod#sales.orders"),
+        pytest.param(
+            "rest:https://host/api?warehouse=prod",
+            "rest:https://host/api?warehouse=prod#sales.orders",
+            marks=pytest.mark.extra,
+        ),
     ],
 )
 def test_the_uri_of_a_table(catalog: str, expected: str) -> None:
@@ -43,7 +49,12 @@ def test_the_uri_of_a_table(catalog: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "catalog", ["hive://metastore:9083", "glue://eu-west-1?catalog-id=123", "rest:https://host/api"]
+    "catalog",
+    [
+        "hive://metastore:9083",
+        "glue://eu-west-1?catalog-id=123",
+        pytest.param("rest:https://host/api", marks=pytest.mark.extra),
+    ],
 )
 def test_names_of_tables_are_no_part_of_the_uri(catalog: str) -> None:
     uri = uri_in_catalog(catalog, "sales.a?b#c%20d")
@@ -61,6 +72,7 @@ def test_a_catalog_is_not_a_table() -> None:
         open_catalog("hive://metastore/sales.orders")
 
 
+@pytest.mark.extra
 def test_secrets_are_masked() -> None:
     with pytest.raises(QueryError) as caught:
         find_in_catalog("rest:https://user:secret@host/api?credential=id:secret#orders")

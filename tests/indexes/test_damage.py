@@ -124,6 +124,7 @@ def answers(case: str) -> Mapping[str, tuple[Question, pa.Table]]:
     return {name: (question, question(table)) for name, question in questions(table)}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(("case", "partition"), CASES)
 def test_no_answer_changes(tmp_path: Path, case: str, partition: str, damage: str) -> None:

@@ -77,6 +77,7 @@ def answered(query: Query, table: HudiTable) -> pa.Table | None:
         return None
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("case", "few_folders"), tuple(zip(WITH_RECORD_INDEX, cycle((-1, 8)))))
 def test_a_look_up_finds_the_rows_of_its_query(case: str, few_folders: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_files, "_FEW_FOLDERS", few_folders)
@@ -101,6 +102,7 @@ def test_a_look_up_finds_the_rows_of_its_query(case: str, few_folders: int, monk
         assert differences(expected, query(tables[0]).get(deleted[0])) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", ["h_secondary_index_updated_120", "h_sql_indexes_updated_102"])
 def test_values_of_an_indexed_column_are_those_of_the_query(case: str) -> None:
     tables = [HudiTable.open(golden_table(case), options=options) for options in MODES]

@@ -78,6 +78,7 @@ def conditions(column: str, value: Any) -> Iterator[pc.Expression]:
         yield from (field == value, field < value, field > value, ~(field <= value), (field == value) | field.is_null())
 
 
+@pytest.mark.heavy
 def test_no_row_is_lost(partitions: Partitions) -> None:
     for column in partitions.columns:
         values = partitions.rows.column(column).unique().sort()

@@ -54,6 +54,7 @@ def test_batches_are_bounded_by_what_they_expand_to(table: Path) -> None:
     assert most < MOST_BYTES
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("what", ["count_rows()", "to_table(columns=['ts']).num_rows"])
 def test_reads_stay_within_memory(table: Path, what: str) -> None:
     program = (
@@ -81,6 +82,7 @@ def test_usual_values_are_read_as_ever(tmp_path: Path) -> None:
     assert values.most_rows(chunks, 131_072) == 131_072
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.binary(TEXT_BYTES)])
 def test_long_values_make_batches_short(tmp_path: Path, kind: pa.DataType) -> None:
     values, chunks = values_of(tmp_path / "f.parquet", {"t": referring(b"v" * TEXT_BYTES, kind)})

@@ -142,6 +142,7 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.heavy
 def test_the_memory_for_logs_is_kept_where_most_values_are_null(tmp_path: Path) -> None:
     fields = (("id", "string"), ("ts", "long"), *((f"n{number}", "long") for number in range(400)))
     table = TableWriter(folder=tmp_path, fields=fields).create()

@@ -54,6 +54,7 @@ def test_merging_by_position_gives_the_same_rows_as_by_key(name: str, monkeypatc
     assert not differences(by_position, HudiTable.open(path).snapshot().to_table())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", TABLES)
 def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = HudiTable.open(str(golden_case(name) / "table")).snapshot()

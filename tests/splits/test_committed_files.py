@@ -63,6 +63,7 @@ def files_of(folder: Path) -> Iterator[Path]:
             yield path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("few_folders", [8, -1])
 @pytest.mark.parametrize("name", TABLES)
 def test_no_query_lacks_rows_of_a_file_that_is_gone_or_empty(

@@ -90,6 +90,7 @@ def answered(question: Question, table: HudiTable) -> Answer:
         return type(error).__name__
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", sorted(set(CASES)))
 def test_one_table_answers_as_fresh_ones_do(case: str) -> None:
     try:

@@ -38,6 +38,7 @@ def answered_by_case() -> dict[str, Sequence[GoldenQuery]]:
 QUERIES = answered_by_case()
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", sorted(QUERIES))
 def test_keys_in_tables_of_hudi(case: str) -> None:

@@ -123,6 +123,7 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", TABLES)
 def test_no_row_is_lost_by_following_an_advice_to_delete(name: str, damage: str, tmp_path: Path) -> None:
