@@ -1,11 +1,17 @@
 # Every target sets up what it needs. A fresh machine needs make and Python 3.11 or newer, nothing else.
 
-PYTHON ?=
+# The newest Python at hand, unless one is named. Shims of pyenv may be found and not run.
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3 python; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
+DEPENDENCIES := pyproject.toml constraints.txt tools/environment.py
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # In small pieces and in order, so that what fails soonest is run first.
-PYTEST := $(BIN)/python -m pytest -n auto --dist load --maxschedchunk 40
+SPREAD := -n auto --dist load --maxschedchunk 40
+PYTEST := $(BIN)/python -m pytest $(SPREAD)
+# Of the tests, those that take little time and no engine but Arrow.
+QUICK := not engine and not jvm and not browser and not long
 # Playwright keeps an event loop running, which other tests have no use for.
 BROWSER_TESTS := tests/tools/report_in_browser
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
@@ -20,6 +26,7 @@ SPARK_TESTS := tests/connectors/spark
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
+CORE := .venv-core
 SITE := .venv-docs
 LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
@@ -37,7 +44,7 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 	@$(BIN)/python examples/demo.py
 
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
-	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick
+	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
 full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
@@ -53,8 +60,9 @@ lint: $(INSTALLED) ## Check format, style and who imports whom
 types: $(INSTALLED) ## Check types, strictly
 	$(BIN)/mypy
 
-test: $(INSTALLED) ## Run all tests of make check but the golden tables
-	$(PYTEST) -m "not engine and not jvm and not browser and not long" --hypothesis-profile=quick --ignore=tests/table/test_golden.py
+test: $(CORE)/.installed ## Run the quick tests that need no extra, with the dependencies of the core alone
+	$(CORE)/bin/python -m pytest $(SPREAD) --core -m "$(QUICK) and not extra and not heavy" --hypothesis-profile=quick \
+		--ignore=tests/table/test_golden.py --ignore=tests/properties --ignore=tests/robustness
 
 browser: $(INSTALLED) ## Name the Chromium that opens pages; installs it where this is root on Debian, or says what is missing
 	@$(BIN)/python -m tests.support.browser
@@ -117,75 +125,30 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-
-$(INSTALLED): pyproject.toml constraints.txt
-	@python="$(PYTHON)"; \
-	for candidate in $${python:-python3.13 python3.12 python3.11 python3 python}; do \
-		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-		test -x $(BIN)/python || "$$candidate" -m venv $(VENV); \
-		break; \
-	done; \
-	test -x $(BIN)/python || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
-	@echo "Installing Hudi Bridge, the engines it reads for and the development tools into $(VENV), once: about 1.5 GB, some minutes"
-	$(BIN)/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
-	@# setuptools warns of every editable install.
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt \
-		-e ".[azure,cli,duckdb,gcs,glue,hive,iceberg,polars,serve,spark]" --group dev
-	@touch $@
-
-# PySpark 3.5, which Hudi and Iceberg have jars for: reads golden tables itself, runs Hudi as a writer and Iceberg as a reader.
-$(SPARK35_INSTALLED): $(INSTALLED)
-	@for candidate in python3.11 python3.12 $(BIN)/python; do \
-		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-		test -x $(SPARK35)/bin/python || "$$candidate" -m venv $(SPARK35); \
-		break; \
-	done
-	grep -v '^py4j==\|^pyspark==' constraints.txt > $(SPARK35)/constraints.txt
-	$(SPARK35)/bin/python -m pip install --quiet -c $(SPARK35)/constraints.txt \
-		fastavro numpy pandas pyarrow pyroaring pyspark==3.5.9 setuptools xxhash
-	$(BIN)/python -m benchmarks.hudi_bundle
-	$(BIN)/python -m tests.connectors.spark.iceberg_runtime
-	@touch $@
 
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
 dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh environments, bare and with each extra
-	$(SITE)/bin/python tools/try_wheel.py
+	$(SITE)/bin/python -m tools.try_wheel
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
-	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests --ignore=$(SPARK_TESTS) --ignore=$(TRINO_TESTS) \
-		--ignore=$(BROWSER_TESTS) --ignore=tests/robustness --ignore=tests/properties --ignore=tests/soak --ignore=tests/table/test_peer.py --ignore=tests/project/test_exported_names.py \
-		-m "not engine and not jvm"
+	$(LOWEST)/bin/python -m pytest $(SPREAD) --without hudi --without playwright --without pyspark -m "$(QUICK)" \
+		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
+		--ignore=tests/project/test_exported_names.py
 
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
-$(SITE)/.installed: $(INSTALLED)
-	test -x $(SITE)/bin/python || $(BIN)/python -m venv $(SITE)
-	$(SITE)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
-	$(SITE)/bin/python -m pip install --quiet -c constraints.txt --group docs
+# What each environment holds, and by which Python, is in tools/environment.py.
+$(VENV)/.installed $(CORE)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed: $(DEPENDENCIES)
+	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
+	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@
 
-$(LOWEST)/.installed: $(INSTALLED) tools/lowest.py
-	@for candidate in python3.11 python3.12 $(BIN)/python; do \
-		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-		test -x $(LOWEST)/bin/python || "$$candidate" -m venv $(LOWEST); \
-		break; \
-	done
-	$(LOWEST)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
-	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
-	PYTHONWARNINGS=ignore $(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt \
-		--build-constraint constraints.txt -e ".[azure,cli,duckdb,gcs,glue,hive,iceberg,lance,polars,serve]" --group lowest
-	@touch $@
-
-# Daft needs an older PyArrow than the other tests have.
-$(LIBRARIES)/.installed: $(INSTALLED)
-	test -x $(LIBRARIES)/bin/python || $(BIN)/python -m venv $(LIBRARIES)
-	$(LIBRARIES)/bin/python -m pip install --quiet "$$(grep '^pip==' constraints.txt)"
-	grep -v '^pyarrow==' constraints.txt > $(LIBRARIES)/constraints.txt
-	PYTHONWARNINGS=ignore $(LIBRARIES)/bin/python -m pip install --quiet -c $(LIBRARIES)/constraints.txt \
-		--build-constraint constraints.txt -e ".[cli]" --group libraries
+# Fetches its jars by modules that run in the other environment.
+$(SPARK35)/.installed: $(DEPENDENCIES) $(INSTALLED)
+	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@

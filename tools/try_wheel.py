@@ -1,6 +1,6 @@
 """Builds the sdist and the wheel, and tests the wheel in fresh environments: without extras, and with each extra.
 
-    python tools/try_wheel.py [--python PYTHON] [EXTRA...]
+    python -m tools.try_wheel [--python PYTHON] [EXTRA...]
 
 Versions are those of constraints.txt. Every environment reads a golden table and runs a short test of its extra. The
 first failure ends the run.
@@ -9,7 +9,6 @@ first failure ends the run.
 import argparse
 import email
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -17,9 +16,9 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.environment import ROOT, create, fetch_uv, install, run
+
 DIST = ROOT / "dist"
-CONSTRAINTS = ROOT / "constraints.txt"
 TRIPS = ROOT / "tests" / "golden" / "trips.tar.xz"
 BARE = ""
 ROWS = 12
@@ -57,7 +56,7 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.service.server import IcebergService
 assert IcebergService and publish_table
 """,
-    "serve": "from hudi_bridge.connectors.iceberg import oidc, server",
+    "serve": "from hudi_bridge.service import oidc, server",
     "azure": "from azure.storage.filedatalake import generate_directory_sas",
     "gcs": "import google.auth.downscoped, google.auth.transport.requests",
     "glue": UNREACHABLE.format(uri="glue://eu-west-1/sales.trips"),
@@ -99,6 +98,7 @@ def main() -> None:
         raise SystemExit(f"the extras are {', '.join(extras)}; those that are tried are {', '.join(TRIALS)}")
     if unknown := set(arguments.extras) - set(extras):
         raise SystemExit(f"no such extra: {', '.join(sorted(unknown))}")
+    fetch_uv()
     wheel = built()
     check_description(wheel)
     for extra in arguments.extras or TRIALS:
@@ -140,24 +140,16 @@ def try_out(wheel: Path, extra: str, python: Path) -> None:
     """Installs the wheel with an extra into a fresh environment and runs its trial."""
     with tempfile.TemporaryDirectory(prefix="hudi-bridge-dist-") as name:
         folder = Path(name)
-        run(str(python), "-m", "venv", str(folder / "venv"))
+        create(folder / "venv", python)
+        install(folder / "venv", f"{wheel}[{extra}]" if extra else str(wheel))
         binaries = folder / "venv" / "bin"
-        wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-        run(str(binaries / "python"), "-m", "pip", "install", "--quiet", "-c", str(CONSTRAINTS), wanted)
         with tarfile.open(TRIPS) as archive:
             archive.extractall(folder, filter="data")
         for program in dict.fromkeys((READ, TRIALS[extra])):
-            run(str(binaries / "python"), "-W", "error", "-c", program, cwd=folder)
+            run(binaries / "python", "-W", "error", "-c", program, cwd=folder)
         for arguments in COMMANDS.get(extra, ()):
-            run(str(binaries / "hudi-bridge"), *arguments, cwd=folder)
+            run(binaries / "hudi-bridge", *arguments, cwd=folder)
     print(f"== {extra or 'bare'}: works", flush=True)
-
-
-def run(*command: str, cwd: Path = ROOT) -> None:
-    """Runs a command; exits if it fails."""
-    done = subprocess.run(command, cwd=cwd, check=False)
-    if done.returncode:
-        raise SystemExit(f"failed with {done.returncode}: {' '.join(command)}")
 
 
 if __name__ == "__main__":

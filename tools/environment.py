@@ -1,0 +1,179 @@
+"""Makes an environment of the Makefile: ``python -m tools.environment FOLDER``.
+
+Runs with nothing but Python 3.11 or newer, whose interpreter the environments get. uv makes and fills them, many times
+faster than venv and pip would; pip fetches it once, into ``.venv-uv``. Versions are those of constraints.txt.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+BOOTSTRAP = ROOT / ".venv-uv"
+UV = BOOTSTRAP / "bin" / "uv"
+OLDEST = ("python3.11", "python3.12")
+"""Interpreters to look for, before the one that runs this, where the oldest one counts."""
+EXTRAS = "azure,cli,duckdb,gcs,glue,hive,iceberg,polars,serve"
+
+OLD_COMPANIONS = {
+    "click": "8.2.0",  # Typer 0.16 imports names that later releases of Click deprecate
+}
+"""Versions that go with the lowest ones of other packages."""
+NEVER_LOWEST = {"pyspark"}
+"""Tested by ``make spark``, in a separate environment."""
+
+SETTINGS_OF_PIP = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}
+"""Settings of pip that lead to a mirror of the package index, and the variables in which uv takes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What an environment holds.
+
+    ``requirements`` are arguments of ``uv pip install``. ``unpinned`` are packages whose versions are not those of
+    constraints.txt. ``is_lowest`` pins each dependency to the lowest version that pyproject.toml allows, ``is_oldest``
+    takes the oldest Python at hand. ``afterwards`` are modules of this checkout that fetch what no package holds; they
+    run in ``.venv``.
+    """
+
+    requirements: tuple[str, ...]
+    unpinned: frozenset[str] = frozenset()
+    is_lowest: bool = False
+    is_oldest: bool = False
+    afterwards: tuple[str, ...] = ()
+
+
+ENVIRONMENTS: Mapping[str, Environment] = {
+    ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark]", "--group", "dev")),
+    ".venv-core": Environment(requirements=("-e", ".", "--group", "core"), is_oldest=True),
+    ".venv-docs": Environment(requirements=("--group", "docs")),
+    ".venv-libraries": Environment(
+        requirements=("-e", ".[cli]", "--group", "libraries"),
+        unpinned=frozenset({"pyarrow"}),  # Daft needs an older one than the other tests have
+    ),
+    ".venv-lowest": Environment(
+        requirements=("-e", f".[{EXTRAS},lance]", "--group", "lowest"), is_lowest=True, is_oldest=True
+    ),
+    ".venv-spark35": Environment(
+        requirements=("--group", "spark35"),
+        unpinned=frozenset({"py4j", "pyspark"}),
+        is_oldest=True,
+        afterwards=("benchmarks.hudi_bundle", "tests.connectors.spark.iceberg_runtime"),
+    ),
+}
+
+
+def main() -> None:
+    """Makes the environment that the command line names, or brings it up to date."""
+    if sys.argv[1:] == [] or sys.argv[1] not in ENVIRONMENTS:
+        raise SystemExit(f"usage: python -m tools.environment {{{','.join(ENVIRONMENTS)}}}")
+    folder, environment = ROOT / sys.argv[1], ENVIRONMENTS[sys.argv[1]]
+    if folder.name == ".venv":
+        print(f"Installing Hudi Bridge, its engines and the tools into {folder.name}, once: about 1.5 GB, some minutes")
+    fetch_uv()
+    if not (folder / "bin" / "python").exists():
+        create(folder, oldest_python() if environment.is_oldest else sys.executable)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(f"{line}\n" for line in pins(environment)), encoding="utf-8")
+    install(folder, "pip", *environment.requirements, constraints=constraints)
+    for module in environment.afterwards:
+        run(ROOT / ".venv" / "bin" / "python", "-m", module)
+
+
+def fetch_uv() -> None:
+    """Makes the environment of uv, by what every Python has."""
+    python = BOOTSTRAP / "bin" / "python"
+    (requirement,) = (line for line in pinned_lines() if line.startswith("uv=="))
+    if not python.exists():
+        run(sys.executable, "-m", "venv", BOOTSTRAP)
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement)
+
+
+def create(folder: Path, python: Path | str) -> None:
+    """Makes an empty environment."""
+    run(UV, "venv", "--quiet", "--python", python, folder)
+
+
+def install(folder: Path, *requirements: str, constraints: Path = CONSTRAINTS) -> None:
+    """Installs into an environment, in versions of these constraints; builds with those of constraints.txt."""
+    command = (UV, "pip", "install", "--quiet", "--python", folder / "bin" / "python")
+    run(*command, "--constraints", constraints, "--build-constraints", CONSTRAINTS, *requirements)
+
+
+def oldest_python() -> str:
+    """The oldest interpreter at hand that is supported."""
+    return next((name for name in OLDEST if is_at_hand(name)), sys.executable)
+
+
+def is_at_hand(name: str) -> bool:
+    """Whether an interpreter runs, which a shim of pyenv may not."""
+    try:
+        return subprocess.run((name, "-c", ""), stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def pins(environment: Environment) -> Iterator[str]:
+    """The lines of the constraints of an environment."""
+    lowest = lowest_versions() if environment.is_lowest else {}
+    yield from (f"{name}=={version}" for name, version in sorted(lowest.items()))
+    yield from (line for line in pinned_lines() if line.partition("==")[0] not in {*environment.unpinned, *lowest})
+
+
+def pinned_lines() -> list[str]:
+    """The lines of constraints.txt."""
+    return CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+
+
+def lowest_versions() -> dict[str, str]:
+    """The lowest allowed version of each dependency, by name, and of packages that must be as old."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = {
+        name: version for name, version in map(lower_bound, requirements_of(project)) if name not in NEVER_LOWEST
+    }
+    return versions | OLD_COMPANIONS
+
+
+def requirements_of(project: Mapping[str, dict[str, list[str]]]) -> Iterable[str]:
+    """The requirements of a project and of its extras."""
+    extras = project["optional-dependencies"].values()
+    return (*project["dependencies"], *(requirement for extra in extras for requirement in extra))
+
+
+def lower_bound(requirement: str) -> tuple[str, str]:
+    """The name and the lowest version of a requirement."""
+    bounds = re.fullmatch(r"([A-Za-z0-9_-]+)>=([0-9.]+)(,<[0-9.]+)?", requirement)
+    if not bounds:
+        raise SystemExit(f"no lowest version in {requirement}")
+    return bounds[1], bounds[2]
+
+
+def run(*command: Path | str, cwd: Path = ROOT) -> None:
+    """Runs a command, uv with the package index of pip; exits if it fails."""
+    variables = os.environ | (index_of_pip() if command[0] == UV else {})
+    done = subprocess.run(tuple(map(str, command)), cwd=cwd, env=variables, check=False)
+    if done.returncode:
+        raise SystemExit(f"failed with {done.returncode}: {' '.join(map(str, command))}")
+
+
+def index_of_pip() -> dict[str, str]:
+    """What pip is told of the package index, by files and variables, as variables of uv."""
+    command = (BOOTSTRAP / "bin" / "python", "-m", "pip", "config", "list")
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    settings = re.findall(r"^\S+\.([a-z-]+)='(.*)'$", listed, re.MULTILINE)
+    return {SETTINGS_OF_PIP[name]: value for name, value in settings if name in SETTINGS_OF_PIP}
+
+
+if __name__ == "__main__":
+    main()
