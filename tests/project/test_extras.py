@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.extra  # one package is absent, and the others are there
 ENGINES = ("duckdb", "polars", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
 
 

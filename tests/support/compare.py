@@ -151,7 +151,9 @@ def _value_texts(array: Any) -> list[str]:
     if pa.types.is_null(kind):
         return ["null"] * len(array)
     flat = comparable(pa.chunked_array([array]))
-    return [f"{flat.type} {value!r}" for value in flat.to_pylist()]
+    # The bits of floats are durations of nanoseconds, whose values only pandas shows.
+    values = flat.cast(pa.int64()) if pa.types.is_duration(flat.type) else flat
+    return [f"{flat.type} {value!r}" for value in values.to_pylist()]
 
 
 def _item_texts(array: Any) -> list[list[str]]:
