@@ -63,7 +63,10 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         unpinned=frozenset({"pyarrow"}),  # Daft needs an older one than the other tests have
     ),
     ".venv-lowest": Environment(
-        requirements=("-e", f".[{EXTRAS},lance]", "--group", "lowest"), is_lowest=True, is_oldest=True
+        requirements=("-e", f".[{EXTRAS},lance]", "--group", "lowest"),
+        unpinned=frozenset({"botocore", "s3transfer"}),  # their versions go with that of boto3
+        is_lowest=True,
+        is_oldest=True,
     ),
     ".venv-spark35": Environment(
         requirements=("--group", "spark35"),
