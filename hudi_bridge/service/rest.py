@@ -1,7 +1,7 @@
 """A read-only Iceberg REST catalog.
 
-Clients whose release can let a service plan their scans get tables without manifests; they name their release in each
-request. Older clients get tables whose snapshots are built.
+Clients that can let a service plan their scans get tables without manifests; the header of each request names their
+version. Older clients get tables whose snapshots are built.
 
 Source: the Iceberg REST catalog specification, ``rest-catalog-open-api.yaml``.
 """

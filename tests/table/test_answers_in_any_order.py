@@ -68,6 +68,8 @@ class Questions:
         """A query as a whole, with a filter, or for one record key."""
         (query, answer), (_, other) = self._chosen.choice(self._asked), self._chosen.choice(self._asked)
         names = [field.name for field in answer.schema if field in list(other.schema) and _compares(field.type)]
+        if not names:
+            return partial(read, query, None)
         name = self._chosen.choice([*names, *sorted(set(names).intersection(self._partition_fields)) * len(names)])
         values = list(other[name].unique().drop_null())
         if not values or self._chosen.random() < 0.1:

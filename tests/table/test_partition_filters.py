@@ -61,7 +61,8 @@ def test_duckdb_loses_no_row(case: str) -> None:
     table = HudiTable.open(golden_table(case))
     rows = table.snapshot().to_table()
     connection = duckdb.connect()
-    attach(connection, golden_table(case), name="t")
+    if rows.num_columns:  # DuckDB has no views without columns
+        attach(connection, golden_table(case), name="t")
     for name in partition_columns(table, rows):
         for value in [None, *spread(rows[name].unique().drop_null().to_pylist(), MOST_VALUES)]:
             column: Any = pc.field(name)

@@ -16,7 +16,7 @@ from hudi_bridge.connectors.spark import cause_of, jvm, read, slice_routes
 from hudi_bridge.connectors.spark.conditions import parse_filter
 from hudi_bridge.connectors.spark.jvm import Jvm, jvm_of, reason_unavailable
 from hudi_bridge.connectors.spark.types import spark_schema
-from tests.connectors.spark.test_native_read import MERGED, kept_in_spark, plan_of, values, written
+from tests.connectors.spark.native_tables import MERGED, kept_in_spark, plan_of, values, written
 from tests.support.table_writer import TableWriter, at
 
 MISSING = jvm._Signature("org.apache.spark.api.python.PythonRDD", "valueOfPair", ("java.lang.String",))

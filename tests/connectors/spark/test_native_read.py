@@ -3,20 +3,18 @@
 import contextlib
 import datetime as dt
 import gc
-import io
 import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
@@ -27,54 +25,23 @@ from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.slice_deltas import ROWS, DeltaJob
 from tests.connectors.spark.conditions import ids_by_condition
+from tests.connectors.spark.native_tables import (
+    MERGED,
+    PARTITIONED,
+    kept_in_spark,
+    plan_of,
+    row,
+    value_in,
+    values,
+    write_group,
+    written,
+)
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.table_writer import TableWriter, at
 
 # Spark's own errors about files reach Python as they are.
 ERRORS = (PySparkException, Py4JJavaError)
-PARTITIONED = (*KEY_AND_VALUE, ("part", "string"))
-
-
-def row(key: str, ts: int, value: str | None, part: str | None = "p") -> dict[str, Any]:
-    return {"id": key, "ts": ts, "value": value, "part": part}
-
-
-def written(folder: Path) -> TableWriter:
-    """A table of three rows of which the log replaces one, deletes another and adds two."""
-    writer = TableWriter(folder=folder / "table", fields=PARTITIONED, partition_fields=("part",)).create()
-    write_group(writer, "p", "f1-0")
-    for version in (1, 2):
-        writer.commit(at(version))
-    return writer
-
-
-def write_group(writer: TableWriter, partition: str, file_id: str) -> None:
-    """A base file and a log file in a partition."""
-    part = value_in(partition)
-    base = [row("a", 1, "x", part), row("b", 1, "y", part), row("c", 1, None, part)]
-    writer.base_file(at(1), base, partition=partition, file_id=file_id)
-    log = [row("b", 2, "new", part), row("d", 2, "x", part), row("e", 2, None, part)]
-    block = writer.data_block(at(2), log, partition=partition, file_id=file_id)
-    deletes = writer.delete_block(at(2), [("a", 2)], partition=partition)
-    writer.log_file(at(2), [block, deletes], partition=partition, file_id=file_id)
-
-
-def value_in(partition: str) -> str:
-    return unquote(partition).removeprefix("part=")
-
-
-MERGED = [("b", "new"), ("c", None), ("d", "x"), ("e", None)]
-
-
-def values(frame: DataFrame) -> list[Any]:
-    return sorted((one["id"], one["value"]) for one in frame.collect())
-
-
-def plan_of(frame: DataFrame) -> str:
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
-        frame.explain(extended=False)
-    return shown.getvalue()
 
 
 @contextlib.contextmanager
@@ -133,12 +100,6 @@ def test_a_filter_that_is_given_prunes_what_is_merged(spark: SparkSession, tmp_p
     assert [tuple(one) for one in narrow.collect()] == [("b",)]
     assert slice_routes(narrow).native == 1
     assert slice_routes(read(spark, path, filter="part = 'q'")).native == 0
-
-
-def kept_in_spark(spark: SparkSession) -> set[int]:
-    """What Spark keeps after the JVM has collected garbage, by the numbers of its RDDs."""
-    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
-    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
 
 
 def test_what_is_kept_is_freed_with_the_last_frame(spark: SparkSession, tmp_path: Path) -> None:
