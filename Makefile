@@ -135,7 +135,7 @@ dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh enviro
 	$(SITE)/bin/python -m tools.try_wheel
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
-	$(LOWEST)/bin/python -m pytest $(SPREAD) --without hudi --without playwright --without pyspark -m "$(QUICK)" \
+	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without hudi --without playwright --without pyspark -m "$(QUICK)" \
 		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
 		--ignore=tests/project/test_exported_names.py
 
