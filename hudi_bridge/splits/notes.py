@@ -19,7 +19,6 @@ PARTITION_CONDITION = "partition condition"
 PARTITIONS = "partitions"
 SLICES = "file slices"
 _LOG = logging.getLogger(__name__)
-_RELEASES = {False: "0.x", True: "1.x"}
 _given: set[str] = set()
 
 

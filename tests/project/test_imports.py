@@ -37,7 +37,13 @@ def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -
     )
     assert {"hudi_bridge.table", "pyarrow"} <= found
     assert found & {"duckdb", "fastavro", "fsspec", "pandas", "pyarrow.dataset"} == set()
-    later = {"changes.plan", "indexes.candidates", "indexes.secondary_index", "schema_history", "trace.record_trace"}
+    later = {
+        "changes.plan",
+        "indexes.candidates",
+        "indexes.secondary_index",
+        "splits.schema_history",
+        "tools.trace.record_trace",
+    }
     assert found & {f"hudi_bridge.{name}" for name in later} == set()
     assert "pyarrow.dataset" in imported(f"{OPEN}; table.snapshot()", str(golden_trips() / "trips"))
 
@@ -45,7 +51,7 @@ def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -
 def test_all_rows_are_read_without_the_indexes_that_only_filters_and_keys_ask() -> None:
     read = f"{OPEN}; table.snapshot().to_table()"
     found = imported(read, str(golden_trips() / "trips"))
-    asked = {"expression_index", "key_index", "kept_ranges", "record_index"}
+    asked = {"expression_index", "key_index", "record_index"}
     assert found & {f"hudi_bridge.indexes.{name}" for name in asked} == set()
 
 
