@@ -4,6 +4,7 @@
 ``pytest --core`` collects what can be imported without any extra, ``pytest --without PACKAGE`` what does without that.
 """
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -90,6 +91,15 @@ def share_of_the_machine() -> Iterator[None]:
         patch.setenv("OMP_NUM_THREADS", str(THREADS))
         yield
     pa.set_cpu_count(cores)
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log() -> Iterator[None]:
+    """Undo what a command that runs in this process, such as ``serve``, logs from now on."""
+    logger = logging.getLogger("hudi_bridge")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.hookimpl(tryfirst=True)

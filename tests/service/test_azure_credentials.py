@@ -238,16 +238,13 @@ def test_no_signature_or_key_is_logged(
     serve: Serve, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_to_standard_error(LogFormat.TEXT, LogLevel.DEBUG)
-    try:
-        with caplog.at_level(logging.DEBUG):
-            service = serve(rule())
-            given = asked_for_keys(service)["config"]
-            monkeypatch.setenv("LAKE_KEY", "no key, hush")
-            assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
-            wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
-        told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
-    finally:
-        logging.getLogger("hudi_bridge").setLevel(logging.NOTSET)
+    with caplog.at_level(logging.DEBUG):
+        service = serve(rule())
+        given = asked_for_keys(service)["config"]
+        monkeypatch.setenv("LAKE_KEY", "no key, hush")
+        assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
+        wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
+    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     marks = [fields_of(given[f"adls.sas-token.{host}"])["sig"] for host in (LAKE, VIEWS)]
     for secret in (*marks, *KEYS.values(), "hush"):
         assert len(secret) > 3

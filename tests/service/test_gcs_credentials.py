@@ -377,17 +377,14 @@ def test_no_token_or_key_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log_to_standard_error(LogFormat.TEXT, LogLevel.DEBUG)
-    try:
-        with caplog.at_level(logging.DEBUG):
-            service = serve(rule(store, tmp_path), rule(store, tmp_path, prefix="gs://lake/hr"))
-            given = asked_for_keys(service)["config"]
-            own = store.own()[-1].text
-            store.services.fail("/sts", 400, f'{{"error": "{given["gcs.oauth2.token"]}"}}'.encode())
-            assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
-            wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
-        told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
-    finally:
-        logging.getLogger("hudi_bridge").setLevel(logging.NOTSET)
+    with caplog.at_level(logging.DEBUG):
+        service = serve(rule(store, tmp_path), rule(store, tmp_path, prefix="gs://lake/hr"))
+        given = asked_for_keys(service)["config"]
+        own = store.own()[-1].text
+        store.services.fail("/sts", 400, f'{{"error": "{given["gcs.oauth2.token"]}"}}'.encode())
+        assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
+        wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
+    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     line_of_key = store.services.private_key().splitlines()[1]
     assert given["gcs.oauth2.token"].startswith("narrowed-")
     for secret in (given["gcs.oauth2.token"], own, line_of_key):

@@ -342,18 +342,15 @@ def test_no_secret_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log_to_standard_error(LogFormat.TEXT, LogLevel.DEBUG)
-    try:
-        service = serve(rule(store, tmp_path), static_rule(store, tmp_path, prefix="s3://lake/hr"))
-        given = [asked_for_keys(service)["config"], asked_for_keys(service, "namespaces/hr/tables/pay")["config"]]
-        asked(service, "namespaces/sales/tables/orders/credentials")
-        (tmp_path / "secret").write_text("no secret of the store")
-        asked(service, "namespaces/hr/tables/pay/credentials")
-        (tmp_path / "secret").unlink()
-        asked(service, "namespaces/hr/tables/pay/credentials")
-        wait_for_line("/v1/namespaces/sales/tables/orders/credentials", caplog)
-        told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
-    finally:
-        logging.getLogger("hudi_bridge").setLevel(logging.NOTSET)
+    service = serve(rule(store, tmp_path), static_rule(store, tmp_path, prefix="s3://lake/hr"))
+    given = [asked_for_keys(service)["config"], asked_for_keys(service, "namespaces/hr/tables/pay")["config"]]
+    asked(service, "namespaces/sales/tables/orders/credentials")
+    (tmp_path / "secret").write_text("no secret of the store")
+    asked(service, "namespaces/hr/tables/pay/credentials")
+    (tmp_path / "secret").unlink()
+    asked(service, "namespaces/hr/tables/pay/credentials")
+    wait_for_line("/v1/namespaces/sales/tables/orders/credentials", caplog)
+    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     secrets = {
         config[name] for config in given for name in ("s3.secret-access-key", "s3.session-token") if name in config
     }
