@@ -32,12 +32,12 @@ STEPS = {
     "find the keys of logs in base files": ("readers.filters", "readers.key_matches"),
     "read base files": ("readers",),
     "evolve columns": ("schema",),
-    "pass batches on": ("dataset", "readers.request", "readers.schedule", "split_reader", "threads"),
+    "pass batches on": ("dataset", "readers.request", "readers.schedule", "split_reader", "common.threads"),
 }
 """Steps by the modules and packages of the function that runs; the longest name counts."""
 _PAUSE_SECONDS = 0.001
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "thread.py")
-_WAITING_MODULES = ("hudi_bridge.threads",)
+_WAITING_MODULES = ("hudi_bridge.common.threads",)
 _PACKAGE = "hudi_bridge."
 _WIDTH, _ROW, _LEAST = 800, 17, 0.003
 _STYLE = """\

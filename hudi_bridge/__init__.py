@@ -11,7 +11,7 @@ the docstring of a class says what makes it.
 
 from typing import TYPE_CHECKING
 
-from hudi_bridge.imports import lazy_names
+from hudi_bridge.common.imports import lazy_names
 
 if TYPE_CHECKING:
     from hudi_bridge.changes.split import ChangeFormat as ChangeFormat

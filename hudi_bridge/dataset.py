@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
+from hudi_bridge.common.operations import current_context, operation
 from hudi_bridge.config import QueryType
-from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.explain import Explanation, explained
 from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
-from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns

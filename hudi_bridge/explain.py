@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from hudi_bridge.common.display import counted, size_text
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
-from hudi_bridge.display import counted, size_text
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.selective import ReadExtent
 from hudi_bridge.split_reader import read_extent
@@ -14,7 +15,6 @@ from hudi_bridge.splits.notes import PARTITIONS, SLICES, PlanNotes, PruningStep
 from hudi_bridge.splits.planner import QueryPlan
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 
 _LONGEST_FILTER = 400
 """Longer filters are cut when they are shown: lists of keys may have millions of values."""

@@ -19,11 +19,12 @@ from weakref import WeakSet
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import memory_bytes
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
+from hudi_bridge.common.caching import memory_bytes
+from hudi_bridge.common.operations import current_context, operation
+from hudi_bridge.common.threads import Workers, map_in_threads, number_in
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.operations import current_context, operation
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
 from hudi_bridge.readers.realtime_compacted import slice_reader
@@ -34,7 +35,6 @@ from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import Workers, map_in_threads, number_in
 
 _LOG = logging.getLogger(__name__)
 _FEWEST_LOOKED_INTO = 4

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri
 from hudi_bridge.changes.split import ChangeFormat
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.display import html_of_properties, size_text
+from hudi_bridge.common.imports import LaterModule
+from hudi_bridge.common.operations import operation
 from hudi_bridge.config import QueryType, TableConfig
-from hudi_bridge.display import html_of_properties, size_text
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imports import LaterModule
 from hudi_bridge.indexes.file_listing import indexed_listings
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.query_indexes import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.operations import operation
 from hudi_bridge.options import with_query_type
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.replanning import OnFilesGone

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace, registered_table
+from hudi_bridge.common.imports import needing_extra
+from hudi_bridge.common.threads import timeout_seconds
 from hudi_bridge.errors import StorageError
-from hudi_bridge.imports import needing_extra
-from hudi_bridge.threads import timeout_seconds
 
 if TYPE_CHECKING:
     from hive_metastore.ttypes import Table

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace
+from hudi_bridge.common.imports import needing_extra
+from hudi_bridge.common.threads import timeout_seconds
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError
-from hudi_bridge.imports import needing_extra
 from hudi_bridge.storage.masking import Location, masked
-from hudi_bridge.threads import timeout_seconds
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog as IcebergClient

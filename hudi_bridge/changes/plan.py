@@ -22,9 +22,9 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
 from hudi_bridge.changes.writes import CommitWrites, FilesOfChanges, range_writes, whole_groups
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import CdcMode, QueryType, TableType
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.file_system_view import ViewFiles

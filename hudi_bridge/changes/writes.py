@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.table_files import CurrentFiles, TableFiles

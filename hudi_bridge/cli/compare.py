@@ -33,7 +33,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, open_query, parse_options
 from hudi_bridge.cli.output import open_sink
 from hudi_bridge.cli.terminal import escape_control
-from hudi_bridge.display import counted
+from hudi_bridge.common.display import counted
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable

@@ -14,7 +14,7 @@ from hudi_bridge.cli.output import ROWS_IN_TABLE, Destination, Format, write, wr
 from hudi_bridge.cli.read import column_names, row_condition
 from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import counting_rows, print_note
-from hudi_bridge.display import Array, ArrowType, counted, is_nested, to_json, values_as_text
+from hudi_bridge.common.display import Array, ArrowType, counted, is_nested, to_json, values_as_text
 from hudi_bridge.tools.differences import table_difference
 from hudi_bridge.tools.differences.states import (
     AFTER,

@@ -19,7 +19,7 @@ from hudi_bridge.cli.opening import open_table, parse_options, parse_storage_opt
 from hudi_bridge.cli.options import folder_of
 from hudi_bridge.cli.output import noticing_closed_pipe, open_sink
 from hudi_bridge.cli.terminal import escape_control, print_note, telling_progress
-from hudi_bridge.display import counted, size_text
+from hudi_bridge.common.display import counted, size_text
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.tools.checks.examination import examine_storage, is_table_folder, tables_below

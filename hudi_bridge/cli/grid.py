@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.cli.terminal import escape_control
-from hudi_bridge.display import is_nested, size_text, to_json, values_as_text
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.display import is_nested, size_text, to_json, values_as_text
 
 _WIDEST_CELL = 40
 _NEVER_CUT = 17

@@ -11,8 +11,8 @@ from hudi_bridge.cli.grid import Look, print_properties
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, Format, write, write_rows
 from hudi_bridge.cli.schema_history import File, History, Infer, write_schema_history
+from hudi_bridge.common.display import size_text
 from hudi_bridge.config import QueryType
-from hudi_bridge.display import size_text
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import (
     inspect_columns,

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hudi_bridge.common.threads import has_abandoned_call
 from hudi_bridge.errors import InstantNotReadableError, QueryError
-from hudi_bridge.threads import has_abandoned_call
 
 FAILED = 1
 WRONG_CALL = 2

@@ -26,7 +26,7 @@ from pyarrow import csv, types
 
 from hudi_bridge.cli.grid import Look, print_grid
 from hudi_bridge.cli.terminal import counting_rows, escape_control
-from hudi_bridge.display import Array, ArrowType, is_far, is_nested, to_json, values_as_text
+from hudi_bridge.common.display import Array, ArrowType, is_far, is_nested, to_json, values_as_text
 from hudi_bridge.errors import QueryError
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)

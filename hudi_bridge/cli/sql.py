@@ -23,13 +23,13 @@ from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, 
 from hudi_bridge.cli.options import path_of
 from hudi_bridge.cli.output import Destination, OutputClosedError, write_rows
 from hudi_bridge.cli.terminal import print_error, print_note
+from hudi_bridge.common.threads import Workers
 from hudi_bridge.connectors.duckdb import CACHE_BYTES, Attached, Lake, attach, quote_identifier
 from hudi_bridge.connectors.lakes.roots import Roots, is_folder_of_tables
 from hudi_bridge.connectors.lakes.tables import MergingByTable
 from hudi_bridge.engines import MemoryStore
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.threads import Workers
 
 SHORT_NAME = "t"
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)

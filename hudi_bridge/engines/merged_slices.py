@@ -13,13 +13,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hudi_bridge.common.operations import operation
+from hudi_bridge.common.threads import KeyedLocks
 from hudi_bridge.engines.identity import context_identity, slice_identity
 from hudi_bridge.engines.slice_delta import SliceDelta, slice_delta_in
 from hudi_bridge.merge.arrays import Positions
-from hudi_bridge.operations import operation
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import KeyedLocks
 
 _LOG = logging.getLogger(__name__)
 

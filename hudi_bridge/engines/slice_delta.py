@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.engines.stored_base_file import BYTES_ELSEWHERE, StoredBaseFile, stored_base_file
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions

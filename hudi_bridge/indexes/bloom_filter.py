@@ -27,7 +27,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import CorruptBaseFileError
 
 SIMPLE = "SIMPLE"

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads, map_while_waiting
 from hudi_bridge.indexes.footer_index import (
     LookupKeys,
     cached_footer_index,
@@ -32,7 +33,6 @@ from hudi_bridge.schema.java_text import INT32, string_hash
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads, map_while_waiting
 from hudi_bridge.timeline.plans import GroupId
 
 _INT32_MAX = 0x7FFFFFFF

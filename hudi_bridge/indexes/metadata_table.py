@@ -27,7 +27,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import BoundedCache, cached_property
+from hudi_bridge.common.caching import BoundedCache, cached_property
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import HOODIE_FOLDER, config_of_metadata_table
 from hudi_bridge.errors import (
     CorruptTableError,
@@ -54,7 +55,6 @@ from hudi_bridge.splits.file_slice import FileSlice, is_data_file
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
 from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_bridge.timeline.plans import read_rolled_back
 from hudi_bridge.timeline.timeline import TableState, Timeline, load_timeline

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.config import QueryType, TableType
-from hudi_bridge.imports import LaterModule
 from hudi_bridge.indexes.data_skipping import ColumnStatsOfTable, PartitionStatsOfTable, in_batches
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.readers.column_ranges import columns_with_ranges, known_ranges, may_pass_in_any

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import TableType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.metadata_table import MetadataTable, why_not_there

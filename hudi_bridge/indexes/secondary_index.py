@@ -23,7 +23,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.indexes.candidates import RecordIndex
 from hudi_bridge.indexes.metadata_table import INDEX_ERRORS, IndexDefinition, IndexPartition, MetadataTable
@@ -32,7 +33,6 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import allowed_values
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.plans import GroupId, read_indexing_plan

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.indexes.record_kinds import KEY, RecordKind, deletes_of, versions_of
 from hudi_bridge.logformat.avro_columns import decode_avro_records
@@ -39,7 +40,6 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 
 # How many bytes of blocks one request reads, and how large a gap it reads over, which costs less than another request.
 _MOST_AT_ONCE = 1 << 22

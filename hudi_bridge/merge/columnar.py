@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Value, ordering_values
 from hudi_bridge.merge.custom_payload import (
@@ -31,7 +32,6 @@ from hudi_bridge.merge.log_records import LogRecordMap
 from hudi_bridge.merge.ranks import ordering_ranks
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
-from hudi_bridge.threads import map_in_threads
 
 _LEAST_KEYS_OF_THREAD = 1 << 16
 

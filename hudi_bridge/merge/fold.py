@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import MergeError
 from hudi_bridge.merge import ordering
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks

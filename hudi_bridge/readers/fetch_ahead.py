@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import StorageError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.merge.arrays import ordering_path

@@ -40,7 +40,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Column

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.log_records import key_hashes

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import memory_bytes
+from hudi_bridge.common.caching import memory_bytes
+from hudi_bridge.common.imports import acero, ds
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imports import acero, ds
 from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.filters import allowed_values, keys_of_filter

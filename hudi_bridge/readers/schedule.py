@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 import pyarrow as pa
 
-from hudi_bridge.threads import Item, Source, Turns, Workers
+from hudi_bridge.common.threads import Item, Source, Turns, Workers
 
 _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any, TypeGuard
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.schema.avro_types import (
     BLOB,

@@ -25,7 +25,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.casts import (
     Array,

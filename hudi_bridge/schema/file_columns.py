@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import ArrowType
 from hudi_bridge.schema.difference import child_path, primitive_name

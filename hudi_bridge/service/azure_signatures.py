@@ -10,8 +10,8 @@ import base64
 import time
 from datetime import UTC, datetime
 
+from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imports import needing_extra
 from hudi_bridge.service.azure import AzurePlace
 from hudi_bridge.service.credentials import CredentialsRefusedError, Places, Secret, StorageCredentials
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from hudi_bridge.imports import needing_extra
+from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.service.credentials import (
     CredentialsRefusedError,
     CredentialsUnavailableError,

@@ -15,8 +15,8 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
+from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.errors import QueryError
-from hudi_bridge.imports import needing_extra
 from hudi_bridge.service.access import IssuerUnavailableError, Reader, TokenLacksScopeError, TokenRefusedError
 from hudi_bridge.service.gate import is_loopback
 

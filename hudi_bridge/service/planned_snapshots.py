@@ -30,6 +30,8 @@ from uuid import uuid4
 
 from pyiceberg.schema import Schema
 
+from hudi_bridge.common.operations import operation
+from hudi_bridge.common.threads import KeyedLocks
 from hudi_bridge.connectors.iceberg.columns import Ids, model_json, names_to_ids
 from hudi_bridge.connectors.iceberg.garbage import Garbage
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
@@ -42,13 +44,11 @@ from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids, identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, QueryError
-from hudi_bridge.operations import operation
 from hudi_bridge.service.scan_filters import ScanFilter
 from hudi_bridge.service.scan_requests import ScanRequest
 from hudi_bridge.service.scans import scan_tasks
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
-from hudi_bridge.threads import KeyedLocks
 from hudi_bridge.timeline.instant import InstantLike
 
 _LOG = logging.getLogger(__name__)

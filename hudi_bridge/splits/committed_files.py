@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, DataFileGoneError, InstantNotReadableError
 from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_external
 from hudi_bridge.splits.file_system_view import (
@@ -23,7 +24,6 @@ from hudi_bridge.splits.file_system_view import (
 )
 from hudi_bridge.splits.notes import warn_of_short_log, warn_of_unread_commit
 from hudi_bridge.storage.storage import FileInfo
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.commit_metadata import WriteStat, read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.timeline import TableState

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.splits.file_slice import (
     ASCII_BASE_FILE,

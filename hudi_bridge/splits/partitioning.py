@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.imports import ds
 from hudi_bridge.config import PartitionFieldKind, QueryType, TableConfig, TableType
-from hudi_bridge.imports import ds
 from hudi_bridge.releases import PathColumns
 from hudi_bridge.storage.storage import Storage
 

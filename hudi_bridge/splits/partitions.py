@@ -13,12 +13,12 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, StorageError
 from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.splits.partitioning import certain_values, folders_that_may_pass, matching_partitions
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.timeline import TableState
 
 PARTITION_METADATA = ".hoodie_partition_metadata"

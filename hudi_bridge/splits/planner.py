@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import BOOTSTRAP_INDEX, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.hfile import read_hfile

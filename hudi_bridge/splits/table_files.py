@@ -19,7 +19,8 @@ from typing import Protocol, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -42,7 +43,6 @@ from hudi_bridge.splits.notes import LISTING, METADATA_TABLE, PARTITION_CONDITIO
 from hudi_bridge.splits.partitioning import QueryColumns, certain_values, matching_partitions
 from hudi_bridge.splits.partitions import folders_in, is_partition, list_partitions
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.time_travel import validate_not_cleaned
 from hudi_bridge.timeline.timeline import TableState

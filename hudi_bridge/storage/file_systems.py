@@ -19,9 +19,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
+from hudi_bridge.common.threads import call_with_timeout, timeout_seconds
 from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
 from hudi_bridge.storage.masking import Location, masked
-from hudi_bridge.threads import call_with_timeout, timeout_seconds
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss", "gcs": "gs"}

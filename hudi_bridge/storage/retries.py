@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from hudi_bridge.common.threads import number_in, pause
 from hudi_bridge.errors import HudiReadError
-from hudi_bridge.threads import number_in, pause
 
 _LOG = logging.getLogger(__name__)
 _LIMIT_VARIABLE = "HUDI_BRIDGE_STORE_RETRY_SECONDS"

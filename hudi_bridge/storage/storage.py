@@ -22,13 +22,13 @@ from typing import Any, Self, TypeAlias, TypeVar
 import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - this is the module that opens files
 
-from hudi_bridge.caching import BoundedCache, memory_bytes
+from hudi_bridge.common.caching import BoundedCache, memory_bytes
+from hudi_bridge.common.threads import call_with_timeout, timeout_seconds
 from hudi_bridge.errors import CorruptTableError, HudiReadError, QueryError, StorageError, TableNotFoundError
 from hudi_bridge.storage.file_systems import arrow_file_system, open_file_system
 from hudi_bridge.storage.masking import Location, masked
 from hudi_bridge.storage.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of, read_in_pieces
 from hudi_bridge.storage.retries import CutAnswerError, may_pass, with_retries
-from hudi_bridge.threads import call_with_timeout, timeout_seconds
 
 _LOG = logging.getLogger(__name__)
 # A cache takes at most this part of the memory.

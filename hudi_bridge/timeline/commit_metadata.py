@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.releases import Series
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.records import (
     Record,

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.errors import CorruptTimelineError
-from hudi_bridge.imports import LaterModule
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata

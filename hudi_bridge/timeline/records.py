@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError, UnsupportedTableError
 from hudi_bridge.logformat.hfile_blocks import RAW_DEFLATE, inflate, max_inflated_bytes
 from hudi_bridge.schema.avro import parse_avro_schema, parse_json

@@ -6,7 +6,7 @@ about tables are in ``hudi_bridge.tools.report``. Each name is imported when it 
 
 from typing import TYPE_CHECKING
 
-from hudi_bridge.imports import lazy_names
+from hudi_bridge.common.imports import lazy_names
 
 if TYPE_CHECKING:
     from hudi_bridge.tools.checks.examination import doctor as doctor

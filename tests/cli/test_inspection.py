@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.display import size_text
+from hudi_bridge.common.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
 from tests.support.golden_cases import golden_table, golden_trips

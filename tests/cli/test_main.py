@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge import __version__, threads
+from hudi_bridge import __version__
+from hudi_bridge.common import threads
 from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.support.golden_cases import golden_table
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_bridge.common.threads import Turns
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel
-from hudi_bridge.threads import Turns
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
 DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")

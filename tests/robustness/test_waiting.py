@@ -11,8 +11,8 @@ import pytest
 from pyarrow import fs  # noqa: TID251 - a file system that a user might pass
 
 from hudi_bridge import HudiTable, StorageError
+from hudi_bridge.common.threads import call_with_timeout, has_abandoned_call, timeout_seconds
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import call_with_timeout, has_abandoned_call, timeout_seconds
 from tests.robustness.failing_files import FailingHandler, Faults, Silent
 from tests.support.table_writer import TableWriter, at
 

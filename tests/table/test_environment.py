@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hudi_bridge.threads import number_in
+from hudi_bridge.common.threads import number_in
 
 _VARIABLE = "HUDI_BRIDGE_NUMBER_OF_THIS_TEST"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.display import page_start, page_text, shown
+from hudi_bridge.common.display import page_start, page_text, shown
 
 
 @pytest.mark.parametrize(

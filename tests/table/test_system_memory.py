@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_bridge.caching import memory_bytes
+from hudi_bridge.common.caching import memory_bytes
 
 MISSING = Path("/nowhere/memory.max")
 

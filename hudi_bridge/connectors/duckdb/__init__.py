@@ -1,6 +1,6 @@
 """A Hudi table as views of a DuckDB connection."""
 
-from hudi_bridge.imports import needing_extra
+from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("duckdb", "duckdb", "fsspec"):
     from hudi_bridge.connectors.duckdb.attached import (

@@ -29,13 +29,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
+from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
 from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import (

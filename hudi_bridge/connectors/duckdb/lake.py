@@ -18,6 +18,7 @@ from typing import Any
 
 import duckdb
 
+from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.duckdb.attached import (
     CACHE_BYTES,
@@ -33,7 +34,6 @@ from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 from hudi_bridge.connectors.lakes.roots import Roots, is_table
 from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, MergingByTable, Namespace, parse_table_name
-from hudi_bridge.display import html_of_properties
 from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.merge.custom_payload import RecordPayload

@@ -7,6 +7,7 @@ from itertools import islice
 
 import duckdb
 
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.duckdb.base_files import (
     BaseFileColumns,
@@ -25,7 +26,6 @@ from hudi_bridge.engines import context_identity, slice_delta_in
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import map_in_threads
 
 MOST_SLICES = 2_000
 """With more, opening each base file to see its columns would take longer than many queries."""

@@ -1,6 +1,6 @@
 """Hudi tables as Iceberg tables: a catalog service, and metadata written once."""
 
-from hudi_bridge.imports import needing_extra
+from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("iceberg", "pyiceberg", "starlette", "uvicorn"):
     import pyiceberg  # noqa: F401 - checked once, for all modules of the package

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import TimestampType
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.iceberg.columns import (
     PATH_ID,
     POSITION_DELETES,

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from threading import Lock
 
+from hudi_bridge.common.threads import KeyedLocks
 from hudi_bridge.connectors.iceberg.served_table import Counters
 from hudi_bridge.connectors.iceberg.slice_builder import DATA, SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
@@ -27,7 +28,6 @@ from hudi_bridge.connectors.scratch import (
     period_seconds,
 )
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.threads import KeyedLocks
 
 SLICES = "slices"
 GIVEN = "given"

@@ -19,6 +19,7 @@ import math
 import time
 from threading import Lock
 
+from hudi_bridge.common.operations import operation
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.columns import Ids
 from hudi_bridge.connectors.iceberg.garbage import Garbage
@@ -35,7 +36,6 @@ from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError, InstantNotReadableError, StorageError
-from hudi_bridge.operations import operation
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from hudi_bridge.common.threads import map_while_waiting
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.lakes.tables import (
     DEFAULT_NAMESPACE,
@@ -26,7 +27,6 @@ from hudi_bridge.connectors.lakes.tables import (
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.storage.masking import masked
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
-from hudi_bridge.threads import map_while_waiting
 
 _PROPERTIES = ".hoodie/hoodie.properties"
 _MOST_LEVELS = 16

@@ -3,7 +3,7 @@
 The format ``hudi_bridge`` needs PySpark 4.0; ``read`` and ``locate_keys`` work with PySpark 3.5 too.
 """
 
-from hudi_bridge.imports import needing_extra
+from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("spark", "pyspark"):
     from hudi_bridge.connectors.spark.frames import read, register

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.spark.conditions import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.jobs import read_task
 from hudi_bridge.connectors.spark.native_files import noting_error_details

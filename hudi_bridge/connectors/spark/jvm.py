@@ -35,7 +35,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
-from hudi_bridge.caching import BoundedCache
+from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.connectors.spark.workers import dropping_zip_importers
 
 _LOG = logging.getLogger(__name__)

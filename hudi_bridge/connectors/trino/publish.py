@@ -16,6 +16,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.scratch import UNFINISHED, Locations, Scratch, remove_orphan_files
 from hudi_bridge.connectors.trino.blocks import Blocks
@@ -40,7 +41,6 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.threads import map_in_threads
 
 _FORMAT = 5
 """To be raised when the published files for a slice change in form or content."""

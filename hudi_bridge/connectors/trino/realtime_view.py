@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.trino.compatibility import LogColumns
 from hudi_bridge.connectors.trino.conditions import base_key, base_unset, log_wins
 from hudi_bridge.connectors.trino.functions import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.trino.conditions import compares_not_lower, key_of, later_replaces, outcome
 from hudi_bridge.connectors.trino.functions import ROWS
 from hudi_bridge.connectors.trino.publication import BLOCKS, path_columns

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_bridge.common.imports import ds
 from hudi_bridge.errors import CorruptBaseFileError
-from hudi_bridge.imports import ds
 from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, footer_mismatch, require_not_encrypted
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.notes import warn_of_foreign_rows

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from hudi_bridge.common.imports import orc
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.imports import orc
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.stored import cause_of, open_stored

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_bridge.caching import cached_property
-from hudi_bridge.imports import ds
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.imports import ds
+from hudi_bridge.common.threads import Workers, map_in_threads
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, ROWS_PER_BATCH, OpenBaseFile, decoded_schema
@@ -33,7 +34,6 @@ from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.threads import Workers, map_in_threads
 
 _REQUESTS_AT_ONCE = 4
 _REQUEST_BYTES = 1 << 23

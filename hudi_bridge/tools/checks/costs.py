@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from hudi_bridge.display import size_text
+from hudi_bridge.common.display import size_text
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.time_travel import earliest_readable_instant
 from hudi_bridge.tools.checks.examined import Examined

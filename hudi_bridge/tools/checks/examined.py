@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import TableConfig, TableType
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
 from hudi_bridge.indexes.file_listing import MetadataFileIndex
@@ -43,7 +44,6 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.stored_schema import scan_heads
 from hudi_bridge.splits.table_files import indexed_files
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record
 from hudi_bridge.timeline.history import load_archived_instants
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, instant_file_name, parse_instant_file_name

@@ -6,8 +6,8 @@ Checks of the base files of the newest slices, by their footers.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from hudi_bridge.common.display import size_text
 from hudi_bridge.config import parse_properties
-from hudi_bridge.display import size_text
 from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN

@@ -5,7 +5,7 @@ Names in it come from outside: all text is escaped.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hudi_bridge.display import counted, header_cell, page_start, page_text, size_text
+from hudi_bridge.common.display import counted, header_cell, page_start, page_text, size_text
 from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost
 
 _MOST_SLICES = 100

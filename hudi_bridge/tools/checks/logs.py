@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pyroaring import BitMap64
 
-from hudi_bridge.caching import cached_property
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType, HeaderKey

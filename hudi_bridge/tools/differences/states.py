@@ -26,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.caching import cached_property
 from hudi_bridge.changes.images import structs_of
 from hudi_bridge.changes.row_differences import Keys, RowPairs, differing_values, pair_rows, row_numbers
 from hudi_bridge.changes.slice_differences import (
@@ -40,6 +39,7 @@ from hudi_bridge.changes.slice_differences import (
 )
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.changes.writes import KeptFiles, later_writes, whole_groups
+from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from hudi_bridge.common.display import clipped, counted, header_cell, page_text
 from hudi_bridge.config import TableType
-from hudi_bridge.display import clipped, counted, header_cell, page_text
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import inspect_commits, inspect_timeline
 from hudi_bridge.merge.payloads import infer_merge_mode

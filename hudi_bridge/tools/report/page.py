@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from hudi_bridge.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
+from hudi_bridge.common.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.tools.checks.findings import Severity, SliceCost
 from hudi_bridge.tools.checks.html_page import finding_head, finding_row, subtitle, summary

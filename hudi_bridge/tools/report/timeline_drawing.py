@@ -9,7 +9,7 @@ Durations and times for people.
 from collections.abc import Iterator, Sequence
 from math import log10
 
-from hudi_bridge.display import page_text
+from hudi_bridge.common.display import page_text
 from hudi_bridge.timeline.instant import Action, time_of
 from hudi_bridge.tools.report.contents import TimelineEntry
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
+from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import QueryType
-from hudi_bridge.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import all_positions, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
@@ -26,7 +27,6 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.threads import map_in_threads
 from hudi_bridge.timeline.instant import InstantLike
 from hudi_bridge.tools.trace.base_search import BaseCheck, BaseRows, base_versions, find_base_rows, slices_to_search
 from hudi_bridge.tools.trace.log_search import LogVersions, find_log_versions

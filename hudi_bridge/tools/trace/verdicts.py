@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_bridge.display import is_nested, to_json, values_as_text
+from hudi_bridge.common.display import is_nested, to_json, values_as_text
 from hudi_bridge.merge.arrays import Column, Value, ordering_values
 from hudi_bridge.merge.log_records import LogRecords
 from hudi_bridge.merge.ordering import (

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from hudi_bridge import HudiTable
 from hudi_bridge.cli.iceberg import JsonLines
-from hudi_bridge.operations import operation
+from hudi_bridge.common.operations import operation
 from tests.support.s3_server import S3Server
 from tests.support.table_writer import TableWriter, at
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import HudiTable, tools
+from hudi_bridge.common.display import html_of_properties, html_of_rows, size_text
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.display import html_of_properties, html_of_rows, size_text
 from hudi_bridge.tools import RecordHistory
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at

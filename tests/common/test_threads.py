@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_bridge import threads
+from hudi_bridge.common import threads
+from hudi_bridge.common.threads import map_in_threads, map_while_waiting
 from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel
-from hudi_bridge.threads import map_in_threads, map_while_waiting
 
 
 def workers() -> list[threading.Thread]:
@@ -166,7 +166,7 @@ def test_another_thread_than_the_consumer_waits_for_workers_no_longer_than_a_lim
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Python collects abandoned iterators in any thread, also in one that holds what a worker waits for.
-    monkeypatch.setattr("hudi_bridge.threads._FOREIGN_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("hudi_bridge.common.threads._FOREIGN_WAIT_SECONDS", 0.1)
     started, free = threading.Event(), threading.Event()
 
     def items() -> Iterator[int]:

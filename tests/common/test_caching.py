@@ -1,7 +1,7 @@
 import pickle
 import threading
 
-from hudi_bridge.caching import BoundedCache, cached_property
+from hudi_bridge.common.caching import BoundedCache, cached_property
 
 
 class Slow:

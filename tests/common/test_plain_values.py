@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.display import values_as_text
+from hudi_bridge.common.display import values_as_text
 
 UNITS = {"s": 10**12, "ms": 10**15, "us": 2**63 - 1, "ns": 2**63 - 1}
 MAP = pa.map_(pa.string(), pa.int64())

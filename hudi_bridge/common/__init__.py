@@ -1,0 +1,1 @@
+"""What every folder may use, and which knows nothing of Hudi: caches, threads, texts, late imports, logs and spans."""
