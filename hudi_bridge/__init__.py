@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hudi_bridge.merge.custom_payload import RecordMerger as RecordMerger
     from hudi_bridge.merge.custom_payload import RecordPayload as RecordPayload
     from hudi_bridge.merge.custom_payload import VersionToMerge as VersionToMerge
-    from hudi_bridge.replanning import OnFilesGone as OnFilesGone
+    from hudi_bridge.options import OnFilesGone as OnFilesGone
     from hudi_bridge.schema.infer import SchemaProposal as SchemaProposal
     from hudi_bridge.split_reader import RealtimeCompactedReader as RealtimeCompactedReader
     from hudi_bridge.split_reader import open_reader as open_reader
@@ -88,7 +88,7 @@ _HOMES = {
     "LogFile": "hudi_bridge.splits.file_slice",
     "MergeError": "hudi_bridge.errors",
     "MergeMode": "hudi_bridge.config",
-    "OnFilesGone": "hudi_bridge.replanning",
+    "OnFilesGone": "hudi_bridge.options",
     "PruningStep": "hudi_bridge.splits.notes",
     "QueryError": "hudi_bridge.errors",
     "QueryType": "hudi_bridge.config",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
+from threading import Lock
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.operations import current_context, operation
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
 from hudi_bridge.explain import Explanation, explained
 from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
@@ -25,7 +26,6 @@ from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
 from hudi_bridge.readers.schedule import iter_parallel, most_at_once
-from hudi_bridge.replanning import Replanning
 from hudi_bridge.split_reader import iter_from_store, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
@@ -42,9 +42,83 @@ _SMALL_SLICE_BYTES = 1 << 21
 """The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
 _FEW_SMALL_BYTES = 1 << 23
 """The bytes of all small slices up to which all rows are read by one thread."""
+_FILES_GONE = (DataFileGoneError, InstantNotReadableError)
+_MOST_REPLANS = 3
 _LOG = logging.getLogger(__name__)
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
+
+
+class Replanning:
+    """Repeats the reads of one query, which may run at the same time, until the first of them has given out rows.
+
+    From then on, the plan stays: rows of two instants are never mixed, not even in a join of a query with itself.
+    """
+
+    def __init__(self, plan_again: Callable[[HudiReadError], None]) -> None:
+        """``plan_again`` is called before a repetition, with the error, which it raises if it cannot plan again."""
+        self._plan_again = plan_again
+        self._lock = Lock()
+        self._plans = 0
+        self._is_fixed = False
+
+    def whole(self, read: Callable[[], _Result]) -> _Result:
+        """The result of a read that gives out all rows together.
+
+        Raises:
+            DataFileGoneError: files were gone, and no other plan could be made.
+            InstantNotReadableError: likewise.
+        """
+        while True:
+            plan = self._plans
+            try:
+                result = read()
+            except _FILES_GONE as error:
+                self._replace(plan, error)
+                continue
+            if self._fixes(plan):
+                return result
+
+    def batches(self, read: Callable[[], BatchGenerator]) -> BatchGenerator:
+        """The batches of a read, which begins again only if no row was given out.
+
+        Raises:
+            DataFileGoneError: files were gone, and no other plan could be made or rows had been given out.
+            InstantNotReadableError: likewise.
+        """
+        while True:
+            plan, is_given = self._plans, False
+            try:
+                with closing(read()) as batches:
+                    for batch in batches:
+                        if not is_given and batch.num_rows and not self._fixes(plan):
+                            break
+                        is_given = is_given or batch.num_rows > 0
+                        yield batch
+                    else:
+                        if is_given or self._fixes(plan):
+                            return
+            except _FILES_GONE as error:
+                if is_given:
+                    raise
+                self._replace(plan, error)
+
+    def _fixes(self, plan: int) -> bool:
+        """Whether a read may give out what it has read by a plan; then all others keep to that plan."""
+        with self._lock:
+            if plan == self._plans:
+                self._is_fixed = True
+            return plan == self._plans
+
+    def _replace(self, plan: int, error: HudiReadError) -> None:
+        """Plan again, unless another read has done so since this plan."""
+        with self._lock:
+            if plan != self._plans:
+                return
+            if self._is_fixed or self._plans == _MOST_REPLANS:
+                raise error
+            self._plan_again(error)
+            self._plans += 1
 
 
 class BatchScanner:

@@ -22,9 +22,8 @@ from hudi_bridge.indexes.file_listing import indexed_listings
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.query_indexes import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import with_query_type
+from hudi_bridge.options import OnFilesGone, with_query_type
 from hudi_bridge.readers.filters import RecordKey, spellings_of
-from hudi_bridge.replanning import OnFilesGone
 from hudi_bridge.splits.decryption import require_decryption_properties
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import plan_incremental

@@ -11,7 +11,7 @@ from hudi_bridge.cli.options import path_of
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.replanning import OnFilesGone
+from hudi_bridge.options import OnFilesGone
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import parse_query_instant
 

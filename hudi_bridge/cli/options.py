@@ -8,7 +8,7 @@ import typer
 
 from hudi_bridge.catalogs.uris import find_in_catalog, is_catalog_uri, uri_in_catalog
 from hudi_bridge.cli.output import Format
-from hudi_bridge.replanning import OnFilesGone
+from hudi_bridge.options import OnFilesGone
 
 Table = Annotated[
     str,

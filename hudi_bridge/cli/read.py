@@ -39,8 +39,8 @@ from hudi_bridge.connectors.duckdb.base_files import sql_names
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.options import OnFilesGone
 from hudi_bridge.readers.request import referenced_columns
-from hudi_bridge.replanning import OnFilesGone
 
 _STANDARD_INPUT = "-"
 

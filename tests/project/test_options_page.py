@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import options as options_module
-from hudi_bridge.option_table import READ_OPTIONS, Effect, names_of
+from hudi_bridge.options import READ_OPTIONS, Effect, names_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")

@@ -3,8 +3,7 @@
 import pyarrow as pa
 
 from hudi_bridge import HudiTable
-from hudi_bridge.option_table import Effect, names_of
-from hudi_bridge.options import COLUMN_IDS_KEY, QUERY_TYPE_KEY, RANGE_VERSION_KEY, VIEW_TYPE_KEY
+from hudi_bridge.options import COLUMN_IDS_KEY, QUERY_TYPE_KEY, RANGE_VERSION_KEY, VIEW_TYPE_KEY, Effect, names_of
 from tests.support.golden_cases import GoldenQuery
 
 

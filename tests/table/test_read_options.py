@@ -22,14 +22,16 @@ from hudi_bridge.connectors.spark import read
 from hudi_bridge.connectors.spark.data_source import stream_options
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
-from hudi_bridge.option_table import READ_OPTIONS, Effect, names_of
 from hudi_bridge.options import (
     BLOB_MODE_KEY,
     COLUMN_IDS_KEY,
     END_SCHEMA_KEY,
     QUERY_TYPE_KEY,
     RANGE_VERSION_KEY,
+    READ_OPTIONS,
     VIEW_TYPE_KEY,
+    Effect,
+    names_of,
 )
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_blobs, golden_read_options, golden_table

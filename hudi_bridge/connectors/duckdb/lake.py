@@ -37,7 +37,7 @@ from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, MergingByTabl
 from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.option_table import require_read_options
+from hudi_bridge.options import require_read_options
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike

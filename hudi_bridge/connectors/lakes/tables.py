@@ -22,7 +22,7 @@ from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.option_table import require_read_options
+from hudi_bridge.options import require_read_options
 from hudi_bridge.storage.storage import Storage, StorageOptions
 
 Namespace: TypeAlias = tuple[str, ...]

@@ -1,7 +1,7 @@
 """Parses the options of a DataFrame reader, which have Hudi's names.
 
 Options that change no row are ignored. Unknown names are refused, and so are options that would change rows but are not
-followed (``option_table``).
+followed (``READ_OPTIONS``).
 
 Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 """
@@ -14,8 +14,16 @@ from enum import StrEnum
 
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.errors import QueryError
-from hudi_bridge.option_table import Effect, names_of, require_read_options, spelled
-from hudi_bridge.options import QUERY_TYPE_KEY, READ_OPTION_KEYS, VIEW_TYPE_KEY, query_type_text
+from hudi_bridge.options import (
+    QUERY_TYPE_KEY,
+    READ_OPTION_KEYS,
+    VIEW_TYPE_KEY,
+    Effect,
+    names_of,
+    query_type_text,
+    require_read_options,
+    spelled,
+)
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"
