@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hudi_bridge.errors import StorageError as StorageError
     from hudi_bridge.errors import TableNotFoundError as TableNotFoundError
     from hudi_bridge.errors import UnsupportedTableError as UnsupportedTableError
-    from hudi_bridge.explain import Explanation as Explanation
-    from hudi_bridge.explain import SliceToRead as SliceToRead
+    from hudi_bridge.indexes.explain import Explanation as Explanation
+    from hudi_bridge.indexes.explain import SliceToRead as SliceToRead
     from hudi_bridge.logformat.scan import SkippedBlocks as SkippedBlocks
     from hudi_bridge.merge.custom_payload import RecordMerger as RecordMerger
     from hudi_bridge.merge.custom_payload import RecordPayload as RecordPayload
@@ -75,7 +75,7 @@ _HOMES = {
     "CorruptTableError": "hudi_bridge.errors",
     "CorruptTimelineError": "hudi_bridge.errors",
     "DataFileGoneError": "hudi_bridge.errors",
-    "Explanation": "hudi_bridge.explain",
+    "Explanation": "hudi_bridge.indexes.explain",
     "FileColumns": "hudi_bridge.splits.schema_history",
     "FileSlice": "hudi_bridge.splits.file_slice",
     "HudiDataset": "hudi_bridge.dataset",
@@ -101,7 +101,7 @@ _HOMES = {
     "SchemaProposal": "hudi_bridge.schema.infer",
     "SchemaVersion": "hudi_bridge.splits.schema_history",
     "SkippedBlocks": "hudi_bridge.logformat.scan",
-    "SliceToRead": "hudi_bridge.explain",
+    "SliceToRead": "hudi_bridge.indexes.explain",
     "Split": "hudi_bridge.splits.planner",
     "SplitPlanner": "hudi_bridge.splits.planner",
     "StorageError": "hudi_bridge.errors",

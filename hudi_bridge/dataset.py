@@ -17,16 +17,17 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.operations import current_context, operation
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
-from hudi_bridge.explain import Explanation, explained
+from hudi_bridge.indexes.explain import Explanation, explained
 from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
 from hudi_bridge.readers.schedule import iter_parallel, most_at_once
-from hudi_bridge.split_reader import iter_from_store, read_rows, with_small_ones_together
+from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext
@@ -213,10 +214,13 @@ class HudiDataset(ds.FileSystemDataset):
     def __init__(
         self,
         selection: SplitSelection,
+        select_again: Callable[[], SplitSelection] | None = None,
         row_filter: pc.Expression | None = None,
-        planned_again: "Callable[[], HudiDataset] | None" = None,
     ) -> None:
-        """A dataset for the splits of a plan; use the methods of ``HudiTable`` instead."""
+        """A dataset for the splits of a plan; use the methods of ``HudiTable`` instead.
+
+        ``select_again`` makes a plan of the newest state if files are gone; without it, a scan raises the error.
+        """
         storage = selection.storage
         parquet = ds.ParquetFileFormat()
         missing = parquet.make_fragment(storage.resolve(_NOT_BY_ARROW), storage.filesystem)
@@ -224,8 +228,8 @@ class HudiDataset(ds.FileSystemDataset):
         self._storage = storage
         self._selection = selection
         self._row_filter = row_filter
-        self._planned_again = planned_again
-        self._replanning = None if planned_again is None else Replanning(self._plan_again)
+        self._select_again = select_again
+        self._replanning = None if select_again is None else Replanning(self._plan_again)
 
     def __reduce__(self) -> Any:
         raise TypeError("a HudiDataset holds open state; pickle its splits instead")
@@ -301,7 +305,8 @@ class HudiDataset(ds.FileSystemDataset):
             raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
         request, notes = self._request(self._names(columns), filter), PlanNotes()
         slices = [file_slice for split in self._selection.select(request, notes=notes) for file_slice in split.slices]
-        return explained(self._storage, self._plan, request, slices, notes)
+        extents = map_in_threads(partial(read_extent, self._storage, request=request), slices, REQUESTS_AT_ONCE)
+        return explained(self._plan, request, zip(slices, extents, strict=True), notes)
 
     def left_out_log_files(self) -> int:
         """The number of log files with later changes that this query does not read; 0 for a snapshot."""
@@ -325,7 +330,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = RowRequest.of(self.schema, row_filter=self._combined(expression))
-        return HudiDataset(self._selection, request.row_filter, self._planned_again)
+        return HudiDataset(self._selection, self._select_again, request.row_filter)
 
     def get(
         self,
@@ -470,12 +475,12 @@ class HudiDataset(ds.FileSystemDataset):
 
     def _plan_again(self, error: HudiReadError) -> None:
         """Take the plan of the newest state; raises the error if its columns are others than scans have promised."""
-        assert self._planned_again is not None
-        newer = self._planned_again()
-        if not newer.schema.equals(self.schema):
+        assert self._select_again is not None
+        newer = self._select_again()
+        if not newer.plan.schema.equals(self.schema):
             raise error
-        _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.instant, error)
-        self._selection = newer._selection  # noqa: SLF001 - of another object of this class
+        _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.plan.instant, error)
+        self._selection = newer
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:

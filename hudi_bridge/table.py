@@ -3,8 +3,9 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.common.operations import operation
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import QueryError
-from hudi_bridge.indexes.file_listing import indexed_listings
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.query_indexes import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -310,7 +310,7 @@ class HudiTable:
             QueryError: the format of an instant is not one of Hudi's.
             UnsupportedTableError: the rows of the table do not record their commits.
         """
-        return self._dataset_of(plan_incremental(self._latest, self.instant_range(after, up_to)), is_newest=True)
+        return self._dataset_of_range(plan_incremental(self._latest, self.instant_range(after, up_to)))
 
     def instant_range(self, after: InstantLike, up_to: InstantLike | None = None) -> InstantRange:
         """The commits of an incremental query with these ends.
@@ -344,7 +344,7 @@ class HudiTable:
         if format not in set(ChangeFormat):
             raise QueryError("format", repr(format), " or ".join(ChangeFormat))
         plan = change_plans.plan_changes(self._latest, self.instant_range(after, up_to), ChangeFormat(format))
-        return self._dataset_of(plan, is_newest=True)
+        return self._dataset_of_range(plan)
 
     def splits(
         self,
@@ -376,7 +376,7 @@ class HudiTable:
             return self._latest
         state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
         validate_time_travel(state)
-        return SplitPlanner(state, indexed_listings(state, lambda: MetadataTable(state)))
+        return SplitPlanner(state, IndexesOfTable(state).listings())
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What all splits of a snapshot share; it exists even if there are no splits."""
@@ -414,54 +414,39 @@ class HudiTable:
         if on_files_gone not in set(OnFilesGone):
             raise QueryError("on_files_gone", repr(on_files_gone), " or ".join(OnFilesGone))
         if on_files_gone == OnFilesGone.ERROR:
-            return self._planned(query_type, as_of)
+            return dataset.HudiDataset(self._selection(query_type, as_of))
         if as_of is not None:
             raise QueryError(
                 "on_files_gone", f"{on_files_gone} as of {as_of}", "no as_of: planned again for the newest"
             )
-        return self._planned(query_type, None, lambda: self._planned_again(query_type))
+        return dataset.HudiDataset(self._selection(query_type, None), partial(self._newest_selection, query_type))
 
-    def _planned_again(self, query_type: QueryType) -> "dataset.HudiDataset":
-        newer = self.refresh()
-        return newer.read_optimized() if query_type is QueryType.READ_OPTIMIZED else newer.snapshot()
+    def _dataset_of_range(self, plan: QueryPlan) -> "dataset.HudiDataset":
+        return dataset.HudiDataset(self._selection_of(plan, is_newest=True))
 
-    def _planned(
-        self,
-        query_type: QueryType,
-        as_of: InstantLike | None,
-        planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
-    ) -> "dataset.HudiDataset":
+    def _newest_selection(self, query_type: QueryType) -> "pruning.SplitSelection":
+        return self.refresh()._selection(query_type, None)  # noqa: SLF001 - of another object of this class
+
+    def _selection(self, query_type: QueryType, as_of: InstantLike | None) -> "pruning.SplitSelection":
         planner = self.planner(as_of)
         is_newest = planner.state.instant == self._state.instant
-        return self._dataset_of(SnapshotPlan(planner, query_type), is_newest=is_newest, planned_again=planned_again)
+        return self._selection_of(SnapshotPlan(planner, query_type), is_newest=is_newest)
 
-    def _dataset_of(
-        self,
-        plan: QueryPlan,
-        *,
-        is_newest: bool,
-        planned_again: "Callable[[], dataset.HudiDataset] | None" = None,
-    ) -> "dataset.HudiDataset":
+    def _selection_of(self, plan: QueryPlan, *, is_newest: bool) -> "pruning.SplitSelection":
         indexes = self._indexes.of_query(plan.query_type, is_newest=is_newest)
-        selection = pruning.SplitSelection(storage=self._state.storage, plan=plan, indexes=indexes)
-        return dataset.HudiDataset(selection, planned_again=planned_again)
+        return pruning.SplitSelection(storage=self._state.storage, plan=plan, indexes=indexes)
 
     @cached_property
     def _indexes(self) -> IndexesOfTable:
-        return IndexesOfTable(self._state, lambda: self._metadata_table)
+        return IndexesOfTable(self._state)
 
-    @cached_property
+    @property
     def _metadata_table(self) -> MetadataTable:
-        return MetadataTable(self._state)
+        return self._indexes.metadata_table
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        listings = indexed_listings(self._state, lambda: self._metadata_table)
-        return SplitPlanner(
-            self._state,
-            listings,
-            lambda query_type: self._indexes.of_query(query_type, is_newest=True).partition_stats,
-        )
+        return SplitPlanner(self._state, self._indexes.listings(), self._indexes.partition_stats_for)
 
 
 def opened(path_or_table: PathLike | HudiTable, arguments: OpenArguments) -> HudiTable:

@@ -1,8 +1,11 @@
-"""Which index serves which query: whoever asks an index for a query gets it from here.
+"""The indexes of a table, and which of them serves which query: whoever asks an index for a query gets it from here.
 
 An index describes the merged records of the newest state, its base files, or files as such. It serves a query whose
 rows come from just that: the record index has no entry for a record that a log deletes, yet a read-optimized query
 returns the row that the base file still has.
+
+Every plan asks for the names of files: from the ``files`` partition of the metadata table, or by listing folders if it
+cannot be used. The timeline decides what is read of the files, so that answers are the same either way.
 
 For a filter, an index that names file groups is asked before anything is listed. Each other index is a step of
 ``DataSkipping``, and is asked about the slices that the steps before it leave; one that cannot tell leaves all. The
@@ -15,19 +18,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.config import QueryType, TableType
+from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.indexes.data_skipping import ColumnStatsOfTable, PartitionStatsOfTable, in_batches
-from hudi_bridge.indexes.metadata_table import MetadataTable
+from hudi_bridge.indexes.metadata_table import IndexPartition, MetadataTable, why_not_there
+from hudi_bridge.indexes.record_kinds import ALL_PARTITIONS, FILES
 from hudi_bridge.readers.column_ranges import columns_with_ranges, known_ranges, may_pass_in_any
-from hudi_bridge.splits.notes import PlanNotes
+from hudi_bridge.splits.file_slice import EXTERNAL_PATTERN
+from hudi_bridge.splits.file_system_view import FILES as FILE_COLUMNS
+from hudi_bridge.splits.notes import PlanNotes, warn_of_unused_metadata
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.table_files import FolderListings
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.timeline import TableState
@@ -41,6 +51,8 @@ else:
     secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
 
 STEP = "ranges of files read before"
+_NO_PARTITION = "."
+"""The key of the files of a table without partitions."""
 
 
 class SkippingStep(Protocol):
@@ -117,15 +129,34 @@ def serves(describes: Describes, query_type: QueryType, *, is_newest: bool, has_
 class IndexesOfTable:
     """The indexes of a table in its newest state; each is made when it is first asked for."""
 
-    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
-        """The indexes of a state, whose metadata table is opened when it is first needed."""
+    def __init__(self, state: TableState) -> None:
+        """The indexes of a state; nothing is read yet."""
         self._state = state
-        self._metadata = metadata
+
+    @cached_property
+    def metadata_table(self) -> MetadataTable:
+        """The metadata table, where most indexes are."""
+        return MetadataTable(self._state)
+
+    def _metadata(self) -> MetadataTable:
+        """The metadata table, for indexes that are made before it is needed."""
+        return self.metadata_table
+
+    def listings(self) -> FolderListings:
+        """Listings that ask the metadata table first, unless the table has none or the options switch it off."""
+        why_not = why_not_there(self._state, FILES)
+        if why_not is not None:
+            return FolderListings(self._state, why_no_index=why_not)
+        return FolderListings(self._state, MetadataFileIndex(self._state, self._metadata))
 
     def of_query(self, query_type: QueryType, *, is_newest: bool) -> "IndexesOfQuery":
         """The indexes that serve a query of the newest state, or of an earlier one."""
         has_logs = self._state.config.table_type is not TableType.COPY_ON_WRITE
         return IndexesOfQuery(self, query_type, is_newest=is_newest, has_logs=has_logs)
+
+    def partition_stats_for(self, query_type: QueryType) -> PartitionStatsOfTable | None:
+        """The partition stats, if they serve a query of the newest state."""
+        return self.of_query(query_type, is_newest=True).partition_stats
 
     @cached_property
     def record_index(self) -> "record_index.RecordIndexOfTable":
@@ -229,3 +260,56 @@ class CachedRanges:
             if notes is not None:
                 notes.counted(STEP, len(part), len(chosen))
             yield from chosen
+
+
+class MetadataFileIndex:
+    """The files of a table in one state, as its metadata table has them.
+
+    If it cannot be used although the properties say that it is complete, a warning says why, once.
+    """
+
+    def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
+        """The index of a state; nothing is read yet."""
+        self._state = state
+        report = partial(warn_of_unused_metadata, state.config.table_path)
+        self._index = IndexPartition(metadata, FILES, None, report)
+        self._partitions: tuple[str, ...] | None = None
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the metadata table cannot be used, as far as that has been found out."""
+        return self._index.why_not
+
+    def partitions(self) -> tuple[str, ...] | None:
+        """The paths of all partitions, None if the metadata table cannot be used."""
+        return self._index.ask(self._listed_partitions)
+
+    def files(self, partition_paths: Sequence[str]) -> pa.Table | None:
+        """The data files of partitions, as ``FileIndex`` has them, None if the metadata table cannot be used."""
+        return self._index.ask(lambda table: _files(table, partition_paths))
+
+    def _listed_partitions(self, table: MetadataTable) -> tuple[str, ...]:
+        if self._partitions is None:
+            names = _texts(table.of_keys(FILES, [ALL_PARTITIONS]).column("name"))
+            paths = tuple("" if name == _NO_PARTITION else name for name in names)
+            for path in paths:
+                self._state.storage.resolve(path)
+            self._partitions = paths
+        return self._partitions
+
+
+def _files(table: MetadataTable, partition_paths: Sequence[str]) -> pa.Table:
+    records = table.of_keys(FILES, [path or _NO_PARTITION for path in partition_paths])
+    names = records.column("name")
+    nested = names.filter(pc.match_substring(names, "/"))
+    # An external file may be in folders of the partition.
+    nested = nested.filter(pc.invert(pc.match_substring_regex(nested, EXTERNAL_PATTERN)))
+    if len(nested):
+        raise CorruptTableError(FILES, None, f"a file named {nested[0].as_py()!r}", "names without slashes")
+    keys: Any = records.column("key")
+    partitions = pc.if_else(pc.equal(keys, pa.scalar(_NO_PARTITION)), pa.scalar(""), keys)
+    return pa.table([partitions, names, records.column("size_bytes")], schema=FILE_COLUMNS)
+
+
+def _texts(column: "pa.ChunkedArray[Any]") -> list[str]:
+    return [str(text) for text in column.to_pylist()]

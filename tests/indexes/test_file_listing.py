@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hudi_bridge import tools
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
-from hudi_bridge.indexes.file_listing import MetadataFileIndex
+from hudi_bridge.indexes.query_indexes import MetadataFileIndex
 from hudi_bridge.splits import notes, table_files
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit

@@ -19,8 +19,8 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import TableConfig, TableType
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
-from hudi_bridge.indexes.file_listing import MetadataFileIndex
 from hudi_bridge.indexes.metadata_table import MetadataTable
+from hudi_bridge.indexes.query_indexes import MetadataFileIndex
 from hudi_bridge.indexes.record_kinds import FILES, LEAST_SIZE_LEFT_OUT
 from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, first_line, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.scan import ScanResult

@@ -1,20 +1,16 @@
 """What a query reads, and why: the answer of ``HudiDataset.explain``."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 
 from hudi_bridge.common.display import counted, size_text
-from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.selective import ReadExtent
-from hudi_bridge.split_reader import read_extent
 from hudi_bridge.splits.notes import PARTITIONS, SLICES, PlanNotes, PruningStep
 from hudi_bridge.splits.planner import QueryPlan
 from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage.storage import Storage
 
 _LONGEST_FILTER = 400
 """Longer filters are cut when they are shown: lists of keys may have millions of values."""
@@ -130,14 +126,9 @@ class Explanation:
 
 
 def explained(
-    storage: Storage, plan: QueryPlan, request: RowRequest, splits: Sequence[RealtimeFileSplit], notes: PlanNotes
+    plan: QueryPlan, request: RowRequest, slices: Iterable[tuple[RealtimeFileSplit, ReadExtent]], notes: PlanNotes
 ) -> Explanation:
-    """The explanation of a plan after pruning; reads the footers of the base files of the remaining ``splits``.
-
-    Raises:
-        HudiReadError: a footer cannot be read.
-    """
-    extents = map_in_threads(partial(read_extent, storage, request=request), splits, REQUESTS_AT_ONCE)
+    """The explanation of a plan after pruning, with the slices that remain."""
     found_by = notes.files_found_by or plan.found_by
     return Explanation(
         query_type=plan.query_type,
@@ -149,7 +140,7 @@ def explained(
         why_not_metadata_table=found_by.why_not_metadata_table,
         steps=notes.steps,
         slices_listed=notes.listed,
-        slices=tuple(_slice(split, extent) for split, extent in zip(splits, extents, strict=True)),
+        slices=tuple(_slice(split, extent) for split, extent in slices),
     )
 
 
