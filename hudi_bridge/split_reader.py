@@ -8,7 +8,7 @@ Threads fetch the files of splits ahead, up to a number of bytes; as many as the
 import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -23,7 +23,7 @@ from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.common.caching import memory_bytes
 from hudi_bridge.common.operations import current_context, operation
-from hudi_bridge.common.threads import Workers, map_in_threads, number_in
+from hudi_bridge.common.threads import Turns, Workers, map_in_threads, number_in
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
@@ -316,14 +316,18 @@ class _Ahead:
         self._bytes = 0
         self._freed: SimpleQueue[int] = SimpleQueue()
         self._is_stopped = False
-        self._to_read, self._to_fetch_much = _Turns(reading), _Turns(1)
+        self._to_read, self._to_fetch_much = Turns(reading), Turns(1)
 
     def stop(self) -> None:
         """Let nobody wait any more."""
         self._is_stopped = True
         self._freed.put(0)
         for turns in (self._to_read, self._to_fetch_much):
-            turns.stop(self._fetching)
+            turns.add(self._fetching)
+
+    def is_stopped(self) -> bool:
+        """Whether the consumer needs no more."""
+        return self._is_stopped
 
     def sources(self, parts: Iterable[_Part]) -> Iterator[BatchSource]:
         """What the workers iterate over; waits for room before each."""
@@ -342,7 +346,7 @@ class _Ahead:
     def _batches(self, part: _Part) -> Iterator[pa.RecordBatch]:
         try:
             read = part.fetch(self._fetching_much)
-            with self._to_read.taken() as has_turn:
+            with self._to_read.taken(self.is_stopped) as has_turn:
                 if has_turn:
                     yield from read()
         finally:
@@ -350,33 +354,4 @@ class _Ahead:
 
     def _fetching_much(self, size: int) -> AbstractContextManager[object]:
         """A context in which columns of this size are fetched."""
-        return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken()
-
-
-class _Turns:
-    """Lets a limited number of workers do something at the same time."""
-
-    def __init__(self, at_once: int) -> None:
-        self._free: SimpleQueue[None] = SimpleQueue()
-        self._is_stopped = False
-        for _ in range(at_once):
-            self._free.put(None)
-
-    def stop(self, waiting: int) -> None:
-        """Let nobody wait any more, of this number of workers at most."""
-        self._is_stopped = True
-        for _ in range(waiting):
-            self._free.put(None)
-
-    @contextmanager
-    def taken(self) -> Iterator[bool]:
-        """A context in which one worker has its turn; False if nobody needs what it would do."""
-        while not self._is_stopped:
-            # The timeout is for a consumer that was interrupted before it could end the waiting.
-            with suppress(Empty):
-                self._free.get(timeout=_POLL_SECONDS)
-                break
-        try:
-            yield not self._is_stopped
-        finally:
-            self._free.put(None)
+        return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken(self.is_stopped)

@@ -142,22 +142,21 @@ def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 class Turns:
-    """Lets a limited number of workers of the process compute at the same time, whatever number of reads has workers.
+    """Lets a limited number of workers do something at the same time.
 
     Only workers wait here. A worker that reads with workers of its own has its turn for them, too.
     """
 
-    def __init__(self, most: Callable[[], int]) -> None:
-        """A limit: up to ``most`` threads have a turn at the same time."""
-        self._most = most
+    def __init__(self, at_once: int) -> None:
+        """A limit: up to ``at_once`` threads have a turn at the same time."""
         self._own = threading.local()
-        self._renew()
-        # A fork has none of the threads that had taken turns.
-        os.register_at_fork(after_in_child=self._renew)
+        self._free: SimpleQueue[None] = SimpleQueue()
+        self.add(at_once)
 
-    def _renew(self) -> None:
-        self._changed = threading.Condition()
-        self._taken = 0
+    def add(self, turns: int) -> None:
+        """Let more threads have a turn; a consumer that stops lets all who wait go on at once, and see that it has."""
+        for _ in range(turns):
+            self._free.put(None)
 
     def is_taken_here(self) -> bool:
         """Whether this thread has its turn."""
@@ -166,18 +165,19 @@ class Turns:
     @contextmanager
     def taken(self, is_stopped: Callable[[], bool]) -> Iterator[bool]:
         """A context in which this thread has its turn; False if ``is_stopped`` while it waits."""
-        with self._changed:
-            while self._taken >= self._most() and not is_stopped():
-                self._changed.wait(_TURN_POLL_SECONDS)
-            self._taken += 1
+        has_turn = False
+        while not has_turn and not is_stopped():
+            # The timeout is for a consumer that was interrupted before it could end the waiting.
+            with suppress(Empty):
+                self._free.get(timeout=_TURN_POLL_SECONDS)
+                has_turn = True
         self._own.is_taken = True
         try:
             yield not is_stopped()
         finally:
             self._own.is_taken = False
-            with self._changed:
-                self._taken -= 1
-                self._changed.notify()
+            if has_turn:
+                self.add(1)
 
 
 class KeyedLocks:

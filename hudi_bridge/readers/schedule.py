@@ -7,6 +7,7 @@ splits, nor with the size of row groups.
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain, islice
 
 import pyarrow as pa
@@ -18,10 +19,17 @@ _BATCHES_IN_QUEUE = 4
 _BYTES_OF_HELD = 1 << 26
 _FIRST_ALONE_SECONDS = 0.2
 
-_TURNS = Turns(lambda: os.cpu_count() or 1)
-"""Those of all reads of several splits: a program may have many at the same time."""
-
 BatchSource = Source[pa.RecordBatch]
+
+
+@cache
+def turns_of_process() -> Turns:
+    """Those of all reads of several splits: a program may have many at the same time."""
+    return Turns(os.cpu_count() or 1)
+
+
+# A fork has none of the threads that had taken turns.
+os.register_at_fork(after_in_child=turns_of_process.cache_clear)
 
 
 def most_at_once(sources: int) -> int:
@@ -50,7 +58,9 @@ def iter_parallel(
             yield from source()
         return
     alone_seconds = _FIRST_ALONE_SECONDS if first_alone else 0.0
-    yield from _from_workers(Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, _TURNS, alone_seconds))
+    yield from _from_workers(
+        Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, turns_of_process(), alone_seconds)
+    )
 
 
 def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_bridge.common import threads
 from hudi_bridge.common.threads import map_in_threads, map_while_waiting
-from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel
+from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel, turns_of_process
 
 
 def workers() -> list[threading.Thread]:
@@ -24,8 +24,10 @@ def workers() -> list[threading.Thread]:
 def no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever has happened, all threads end soon."""
     monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 4)
+    turns_of_process.cache_clear()
     yield
     monkeypatch.undo()
+    turns_of_process.cache_clear()
     deadline = time.monotonic() + 10
     while workers() and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -15,7 +15,7 @@ import pytest
 
 from hudi_bridge.common.threads import Turns
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel
+from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel, turns_of_process
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
 DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")
@@ -40,7 +40,9 @@ def workers() -> list[threading.Thread]:
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 4)
+    turns_of_process.cache_clear()
     yield
+    turns_of_process.cache_clear()
     assert workers() == []
 
 
@@ -375,13 +377,29 @@ def test_who_waits_for_a_turn_in_vain_stops_when_the_consumer_does() -> None:
 
 
 def test_a_fork_has_all_turns() -> None:
-    turns = Turns(lambda: 1)
+    turns = turns_of_process()
     with turns.taken(lambda: False) as has_turn:
         assert has_turn
         assert turns.is_taken_here()
         process = os.fork()
         if process == 0:
-            with turns.taken(lambda: False) as in_child:
-                os._exit(0 if in_child else 1)
+            os._exit(0 if turns_of_process() is not turns else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     assert not turns.is_taken_here()
+
+
+def test_who_waits_for_a_turn_goes_on_at_once_if_nobody_needs_what_is_done_in_it() -> None:
+    turns, stopped = Turns(1), threading.Event()
+    given = []
+
+    def wait() -> None:
+        with turns.taken(stopped.is_set) as has_turn:
+            given.append(has_turn)
+
+    with turns.taken(stopped.is_set):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        stopped.set()
+        turns.add(1)
+        waiting.join(10)
+    assert given == [False]
