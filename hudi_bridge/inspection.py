@@ -17,9 +17,9 @@ from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantLike, seconds_between
+from hudi_bridge.timeline.instant_files import CommitMetadata, WriteStat, read_commit_metadata
 
 _SCHEMAS = ("schema", "latest_schema")
 

@@ -29,15 +29,14 @@ from hudi_bridge.config import CdcMode, QueryType, TableType
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
-from hudi_bridge.splits.partitioning import matching_partitions
+from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.planner import SplitPlanner, build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import CurrentFiles, FolderListings
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action, Instant
+from hudi_bridge.timeline.instant_files import GroupId, read_commit_metadata
 from hudi_bridge.timeline.instant_range import InstantRange, archived_commits, ordering_time
-from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.timeline import TableState
 
 _CACHED_PLANNERS = 2

@@ -15,10 +15,9 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.table_files import CurrentFiles, TableFiles
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Instant
+from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, WriteStat, read_all_commit_metadata
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
-from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, keeps_file_versions
 from hudi_bridge.timeline.timeline import TableState
 

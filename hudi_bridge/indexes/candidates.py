@@ -33,7 +33,7 @@ from hudi_bridge.schema.java_text import INT32, string_hash
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 
 _INT32_MAX = 0x7FFFFFFF
 _BUCKET = re.compile(r"[0-9]{8}(?=-)")

@@ -46,7 +46,7 @@ from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.schema.julian import widened
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.notes import PARTITIONS, PlanNotes
-from hudi_bridge.splits.partitioning import paths_that_may_pass, range_guarantee
+from hudi_bridge.splits.partitions import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.timeline import TableState
 

@@ -56,7 +56,7 @@ from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups,
 from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant
-from hudi_bridge.timeline.plans import read_rolled_back
+from hudi_bridge.timeline.instant_files import read_rolled_back
 from hudi_bridge.timeline.timeline import TableState, Timeline, load_timeline
 
 INDEX_DEFINITIONS = f"{HOODIE_FOLDER}/.index_defs/index.json"

@@ -18,7 +18,7 @@ from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, SnapshotPlan, Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 
 AnySplit = TypeVar("AnySplit", bound=Split)
 

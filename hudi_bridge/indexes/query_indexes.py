@@ -39,7 +39,7 @@ from hudi_bridge.splits.notes import PlanNotes, warn_of_unused_metadata
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.timeline import TableState
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from hudi_bridge.errors import HudiReadError
 from hudi_bridge.indexes.metadata_table import MetadataTable, why_not_there
 from hudi_bridge.indexes.record_kinds import RECORD_INDEX, Ints
 from hudi_bridge.merge.payloads import merge_rule
-from hudi_bridge.timeline.commit_metadata import read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId, read_all_commit_metadata
 from hudi_bridge.timeline.timeline import TableState
 
 _FIELDS: list[Any] = [

@@ -33,9 +33,8 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import allowed_values
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.plans import GroupId, read_indexing_plan
+from hudi_bridge.timeline.instant_files import GroupId, read_commit_metadata, read_indexing_plan
 from hudi_bridge.timeline.timeline import TableState
 
 _SPECIAL = re.compile(r"([\\$\0])")

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.merge.arrays import Column, ordering_values
 from hudi_bridge.releases import FloatWidening
-from hudi_bridge.schema.defaults import Defaults
+from hudi_bridge.schema.avro import Defaults
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
     SCHEMA_FOLDER,

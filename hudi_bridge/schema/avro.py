@@ -1,19 +1,24 @@
-"""Parses Avro schemas, as Hudi writes them into block headers and commits.
+"""Parses Avro schemas, as Hudi writes them into block headers and commits, and the defaults of their fields.
 
 A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification asks. An unknown logical type is
 refused, since its values could mean anything. JSON strings with unpaired surrogates are refused too: they cannot be
-encoded as UTF-8.
+encoded as UTF-8. Defaults, as Arrow values, stand for fields that the writer of a record did not know.
 
-Source of VECTOR, VARIANT and BLOB: ``HoodieSchema`` of Hudi 1.2.
+Source: ``HoodieSchema`` of Hudi 1.2 for VECTOR, VARIANT and BLOB; "Schema Resolution" of the Avro specification and
+``ResolvingGrammarGenerator.encode`` of Avro for defaults.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from itertools import permutations
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+import pyarrow as pa
 
 from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
@@ -37,6 +42,7 @@ from hudi_bridge.schema.avro_types import (
     arrow_schema,
     arrow_type,
 )
+from hudi_bridge.schema.casts import Array, ArrowType
 
 __all__ = [
     "NULL",
@@ -55,7 +61,6 @@ __all__ = [
     "inner_types",
     "parse_avro_schema",
 ]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # A named type may be used many times, so a short text can describe a tree of any size.
 MAX_TYPES = 100_000
@@ -91,6 +96,9 @@ _PLAIN_UNIONS: dict[tuple[object, ...], AvroUnion] = {
     (first, second): AvroUnion(branches=(_PLAIN[first], _PLAIN[second])) for first, second in permutations(_PLAIN, 2)
 }
 """Most fields of most schemas are of these types, so that they are not made again."""
+Defaults: TypeAlias = tuple[tuple[str, str], ...]
+"""Paths of fields, and their defaults as JSON. Within lists and maps, paths have ``element`` and ``value``."""
+_EXACT = Context(prec=100)
 
 
 def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - of any kind
@@ -372,3 +380,69 @@ def _shown(node: object) -> str:
 def _is_name(value: object) -> TypeGuard[str]:
     # Hudi can skip Avro's own check of names. Arrow cannot hold unpaired surrogates, which are not printable.
     return isinstance(value, str) and value.isprintable() and bool(value)
+
+
+def iter_defaults(avro: AvroType, path: str = "") -> Iterator[tuple[str, str]]:
+    """The defaults that are not null of all fields within a type that is at a path."""
+    match avro:
+        case AvroRecord():
+            for field in avro.fields:
+                of_field = f"{path}.{field.name}" if path else field.name
+                if field.default_json not in (None, _NULL_JSON):
+                    yield of_field, field.default_json
+                yield from iter_defaults(field.type, of_field)
+        case AvroArray():
+            yield from iter_defaults(avro.items, f"{path}.element")
+        case AvroMap():
+            yield from iter_defaults(avro.values, f"{path}.value")
+        case AvroUnion() if len(avro.members) == 1:
+            yield from iter_defaults(avro.members[0], path)
+        case _:
+            return
+
+
+def default_of(path: str, kind: ArrowType, defaults: Mapping[str, str]) -> "Array | None":
+    """The default of the field at a path, an array of one value of the type; None if it is null.
+
+    Raises:
+        UnsupportedTableError: the default is not a value of the type.
+    """
+    text = defaults.get(path)
+    if text is None:
+        return None
+    try:
+        return pa.array([_value(parse_json(text), kind, path, defaults)], kind)
+    except (ValueError, TypeError, AttributeError, ArithmeticError, pa.ArrowException) as error:
+        raise UnsupportedTableError("default", f"{text} of {path}", f"values of type {kind}") from error
+
+
+def repeated(value: Array, count: int) -> Array:
+    """So many copies of the only value of an array."""
+    return value.take(pa.array(np.zeros(count), pa.int64()))
+
+
+def _value(value: Any, kind: ArrowType, path: str, defaults: Mapping[str, str]) -> object:  # noqa: ANN401 - JSON
+    """A value of Avro's JSON as Arrow takes it: bytes are texts there, decimals bytes, and dates and times numbers."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        if not isinstance(value, dict):
+            raise TypeError("no record")
+        return {field.name: _field(value, field, f"{path}.{field.name}", defaults) for field in kind}
+    if pa.types.is_map(kind):
+        return [(key, _value(item, kind.item_type, f"{path}.value", defaults)) for key, item in value.items()]
+    if pa.types.is_list(kind):
+        return [_value(item, kind.value_type, f"{path}.element", defaults) for item in value]
+    if pa.types.is_binary(kind):
+        return value.encode("latin-1")
+    if pa.types.is_decimal(kind):
+        unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+        return Decimal(unscaled).scaleb(-kind.scale, _EXACT)
+    return value
+
+
+def _field(record: Mapping[str, Any], field: "pa.Field[Any]", path: str, defaults: Mapping[str, str]) -> object:
+    if field.name in record:
+        return _value(record[field.name], field.type, path, defaults)
+    of_field = default_of(path, field.type, defaults)
+    return None if of_field is None else of_field[0]

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from hudi_bridge.common.caching import BoundedCache
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
+from hudi_bridge.schema.avro import Defaults, default_of, repeated
 from hudi_bridge.schema.casts import (
     Array,
     ArrowType,
@@ -39,7 +40,6 @@ from hudi_bridge.schema.casts import (
     times_as_text,
     vectors_from_bytes,
 )
-from hudi_bridge.schema.defaults import Defaults, default_of, repeated
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 _ELEMENT_OF_TWO_LEVELS = "array"

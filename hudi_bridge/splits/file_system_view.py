@@ -39,10 +39,14 @@ from hudi_bridge.splits.file_slice import (
 )
 from hudi_bridge.splits.notes import warn_of_log_of_compaction
 from hudi_bridge.storage.storage import FileInfo
-from hudi_bridge.timeline.commit_metadata import ReplacedFileIds, read_all_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.plans import GroupId, read_pending_compactions
+from hudi_bridge.timeline.instant_files import (
+    GroupId,
+    ReplacedFileIds,
+    read_all_commit_metadata,
+    read_pending_compactions,
+)
 from hudi_bridge.timeline.timeline import TableState
 
 # Each of a million files asks about the instant in its name, and a table has some thousands of instants at most.

@@ -33,8 +33,8 @@ from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import CurrentFiles
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant import Action
+from hudi_bridge.timeline.instant_files import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
 from hudi_bridge.timeline.timeline import TableState
 

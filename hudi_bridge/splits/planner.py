@@ -33,11 +33,11 @@ from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
 from hudi_bridge.releases import FloatWidening
-from hudi_bridge.schema.defaults import Defaults
+from hudi_bridge.schema.avro import Defaults
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes, warn_of_other_release
-from hudi_bridge.splits.partitioning import (
+from hudi_bridge.splits.partitions import (
     PartitionValues,
     QueryColumns,
     certain_values,
@@ -48,8 +48,8 @@ from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
+from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.instant_range import next_after_snapshot
-from hudi_bridge.timeline.plans import GroupId
 from hudi_bridge.timeline.records import map_field, number_field, parse_record, text_field
 from hudi_bridge.timeline.timeline import TableState
 

@@ -1,31 +1,66 @@
-"""The columns of a table as of an instant, from the newest commit that has a schema or else from the table's creation.
+"""The columns of a table as of an instant: from the newest commit that has a schema, else from data files.
 
 Commits of table services do not decide on the columns of the newest state: they have the schema of their own client,
 and no column ids. The meta columns come first; partition columns that the writer dropped from the files come last.
 
-Source: ``TableSchemaResolver``, ``HoodieActiveTimeline.getLastCommitMetadataWithValidSchema`` and ``HoodieFileIndex``.
+No commit on the active timeline has a schema if a streaming source has written nothing but empty batches lately. Hudi
+reads the files of the newest commit that wrote any, and without one reads the table as empty; here the archive and the
+newest data file are looked at then, and at last the schema of the table's creation. A data file also tells whether rows
+have the operation of a changelog, as Flink writes it, which the properties need not say. The schema of a log file is in
+the header of a block; of large files, only the head or the end is read.
+
+Source: ``TableSchemaResolver``, ``HoodieActiveTimeline.getLastCommitMetadataWithValidSchema``,
+``fetchSchemaFromFiles``, ``hasOperationField`` and ``HoodieFileIndex``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
+from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
+from hudi_bridge.logformat.layout import MAGIC
+from hudi_bridge.logformat.native import is_native_name, native_block
+from hudi_bridge.logformat.parquet import PARQUET_ERRORS
+from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.releases import Series
-from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
-from hudi_bridge.schema.defaults import Defaults, iter_defaults
+from hudi_bridge.schema.avro import Defaults, arrow_schema, iter_defaults, parse_avro_schema
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.decryption import open_decrypted, properties_of
+from hudi_bridge.splits.file_slice import (
+    BaseFileName,
+    LogFileName,
+    parse_base_file_name,
+    parse_log_file_name,
+    stored_path,
+)
 from hudi_bridge.splits.notes import warn_of_schema_beside_commits
-from hudi_bridge.splits.partitioning import QueryColumns, columns_from_path
-from hudi_bridge.splits.stored_schema import schema_beside_commits, with_operations
+from hudi_bridge.splits.partitions import QueryColumns, columns_from_path, list_partitions
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata, read_timeline_file
-from hudi_bridge.timeline.instant import Instant
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_bridge.timeline.instant_files import CommitMetadata, WriteStat, read_commit_metadata, read_timeline_file
 from hudi_bridge.timeline.timeline import TableState, Timeline
 
+_PART_BYTES = 1 << 18
+"""Enough for the header of a block of 100,000 records with their positions."""
+_BEFORE_BYTES = 64
+"""A block is read from its end: first its length, then the footer before it."""
+_CONTENT_BYTES = 8
+"""The version of an Avro or delete block, and the number of records of an Avro block."""
+_AVRO_SCHEMA = b"parquet.avro.schema"
+"""Where Parquet's Avro writer keeps the schema of the rows."""
+_MOST_FILES = 3
+_MOST_COMMITS = 3
+_BYTES_OF_ANSWER = 128
+"""What the answer counts in the cache, with its key."""
+_KEY = "rows have operations"
 _HISTORY_SUFFIX = ".schemacommit"
 
 
@@ -70,6 +105,26 @@ def read_query_schema(state: TableState) -> QuerySchema:
     # Hudi takes the columns of a file of the newest commit, which are those of the commit.
     newest = _newest_with_schema(state, commits, of_services=True)
     return _from_data_files(state, past or commits) if newest is None else _from_commit(state, *newest, with_ids=False)
+
+
+def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> QueryColumns:
+    """The columns in a query of the given type.
+
+    A partition column of the timestamp-based key generator is text if it is read from the path, and in some releases
+    also if it is read from the files. Those of the ``CustomKeyGenerator`` have their own types.
+    """
+    schema = query_schema.arrow
+    is_cow_range = query_type is QueryType.INCREMENTAL and config.table_type is TableType.COPY_ON_WRITE
+    operation = schema.get_field_index(OPERATION_COLUMN)
+    if is_cow_range and not config.rules.cow_ranges_have_operation and operation >= 0:
+        schema = schema.remove(operation)
+    from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
+    texts = config.partition_fields if config.key_generator == TIMESTAMP_GENERATOR else ()
+    for name in texts:
+        position = schema.get_field_index(name)
+        if position >= 0 and (config.rules.shows_formatted_times or name in from_path):
+            schema = schema.set(position, pa.field(name, pa.string()))
+    return QueryColumns(schema=schema, from_path=from_path)
 
 
 def _from_data_files(state: TableState, commits: Sequence[Instant]) -> QuerySchema:
@@ -147,21 +202,264 @@ def _with_meta_columns(fields: pa.Schema, config: TableConfig) -> pa.Schema:
     return pa.schema(columns)
 
 
-def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type: QueryType) -> QueryColumns:
-    """The columns in a query of the given type.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchema:
+    """The columns in a file: as the Avro schema of its writer, or as Arrow reads them if it has none.
 
-    A partition column of the timestamp-based key generator is text if it is read from the path, and in some releases
-    also if it is read from the files. Those of the ``CustomKeyGenerator`` have their own types.
+    ``source`` says where they are from.
     """
-    schema = query_schema.arrow
-    is_cow_range = query_type is QueryType.INCREMENTAL and config.table_type is TableType.COPY_ON_WRITE
-    operation = schema.get_field_index(OPERATION_COLUMN)
-    if is_cow_range and not config.rules.cow_ranges_have_operation and operation >= 0:
-        schema = schema.remove(operation)
-    from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
-    texts = config.partition_fields if config.key_generator == TIMESTAMP_GENERATOR else ()
-    for name in texts:
-        position = schema.get_field_index(name)
-        if position >= 0 and (config.rules.shows_formatted_times or name in from_path):
-            schema = schema.set(position, pa.field(name, pa.string()))
-    return QueryColumns(schema=schema, from_path=from_path)
+
+    source: str
+    avro_text: str | None = None
+    arrow: pa.Schema | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns.
+
+        Raises:
+            CorruptTableError: the Avro schema cannot be parsed.
+        """
+        arrow = self.arrow
+        if arrow is None:
+            arrow = arrow_schema(parse_avro_schema(self.avro_text or "", self.source))
+        return arrow.names
+
+
+def schema_beside_commits(state: TableState, commits: Sequence[Instant]) -> StoredSchema | None:
+    """The columns of a table without a schema in its commits; None if it has no data file.
+
+    Raises:
+        CorruptTableError: the archived timeline, or a commit, is damaged.
+        StorageError: a file cannot be read.
+        UnsupportedTableError: there are data files, and none of them tells.
+    """
+    for commit in reversed(commits):
+        stats = read_commit_metadata(state, commit).write_stats
+        stored = _first_stored(state.storage, [stat.path for stat in stats])
+        if stored is not None:
+            return stored
+    return _archived_schema(state) or _newest_stored(state)
+
+
+def _archived_schema(state: TableState) -> StoredSchema | None:
+    """The schema of the newest archived commit that has one; commits of table services count only if no other has."""
+    times = [instant.requested_time for instant in load_archived_instants(state) if instant.action in COMMIT_ACTIONS]
+    commits = read_archived_commits(state, [time for time in times if time <= state.instant])
+    texts = [
+        (commit.can_update_schema, time, commit.schema_text) for time, commit in commits.items() if commit.schema_text
+    ]
+    if not texts:
+        return None
+    _, time, text = max(texts)
+    return StoredSchema(source=f"the archived commit {time}", avro_text=text)
+
+
+def _newest_stored(state: TableState) -> StoredSchema | None:
+    """The columns of the newest data file of a completed write; None if there is no such file."""
+    storage, files = state.storage, []
+    for folder in list_partitions(state, pa.schema([]), (), None, storage.list_directory):
+        for info in storage.list_directory(folder):
+            name: BaseFileName | LogFileName | None = parse_base_file_name(info.name) or parse_log_file_name(info.name)
+            if name is not None and not info.is_dir and state.timeline.is_committed(name.instant_time):
+                files.append((name.instant_time, info.path))
+    files.sort(reverse=True)
+    stored = _first_stored(storage, [path for _, path in files[:_MOST_FILES]])
+    if stored is None and files:
+        actual = f"none in the commits, in hoodie.table.create.schema, and in data files ({files[0][1]})"
+        raise UnsupportedTableError("table schema", actual, "one in a commit, in the properties or in a data file")
+    return stored
+
+
+def _first_stored(storage: Storage, paths: Sequence[str]) -> StoredSchema | None:
+    schemas = (stored_schema(storage, path) for path in paths)
+    return next((stored for stored in schemas if stored is not None), None)
+
+
+def stored_schema(storage: Storage, path: str) -> StoredSchema | None:
+    """The columns of a data file; None if it is gone or damaged, or does not tell.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    try:
+        return _read_schema(storage, path)
+    except StorageError:
+        raise
+    except (FileNotFoundError, HudiReadError):
+        # Whether it matters is found out when rows are read.
+        return None
+    except PARQUET_ERRORS as error:
+        failure = storage.failure_of(path, error, pq.ParquetFile)
+        if isinstance(failure, StorageError):
+            raise failure from error
+        return None
+
+
+def _read_schema(storage: Storage, path: str) -> StoredSchema | None:
+    name = path.rpartition("/")[2]
+    base = parse_base_file_name(name)
+    if base is not None and base.extension == "parquet":
+        with storage.open_input(stored_path(path)) as opened, _parquet_file(storage, stored_path(path), opened) as file:
+            text = (file.metadata.metadata or {}).get(_AVRO_SCHEMA)
+            if text is not None:
+                return StoredSchema(source=path, avro_text=text.decode("utf-8", "replace"))
+            return StoredSchema(source=path, arrow=_as_in_avro(file.schema_arrow))
+    if base is not None or parse_log_file_name(name) is None:
+        return None
+    text_of_log = newest_schema(storage, path)
+    return StoredSchema(source=path, avro_text=text_of_log) if text_of_log else None
+
+
+def _parquet_file(storage: Storage, path: str, opened: pa.NativeFile) -> pq.ParquetFile:
+    properties = properties_of(storage, path)
+    if properties is None:
+        return pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+    return open_decrypted(storage, path, opened, properties)
+
+
+def _as_in_avro(stored: pa.Schema) -> pa.Schema:
+    """The columns with the types that the schemas of commits have: Avro has no numbers of one or two bytes."""
+    return pa.schema([pa.field(field.name, _avro_type(field.type)) for field in stored])
+
+
+def _avro_type(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.StructType):
+        return pa.struct([pa.field(child.name, _avro_type(child.type)) for child in kind])
+    if isinstance(kind, pa.ListType):
+        return pa.list_(pa.field("element", _avro_type(kind.value_type)))
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_avro_type(kind.key_type), _avro_type(kind.item_type))
+    return pa.int32() if kind in (pa.int8(), pa.int16()) else kind
+
+
+def with_operations(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> TableConfig:
+    """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
+
+    ``read_commit`` is a commit whose metadata has been read already, if any. The answer is cached: the writers of a
+    table do not change it, and where they did, rows with an operation are refused.
+    """
+    config, cache = state.config, state.storage.cache
+    if config.allow_operation_field is not None or not config.populates_meta_fields:
+        return config
+    answer: bool | None = cache.get(_KEY)
+    if answer is None:
+        names = (_column_names(state.storage, stat) for stat in islice(_newest_files(state, read_commit), _MOST_FILES))
+        has_operation = next((OPERATION_COLUMN in some for some in names if some is not None), None)
+        answer = bool(has_operation)
+        if has_operation is not None:
+            cache.put(_KEY, has_operation, _BYTES_OF_ANSWER)
+    return replace(config, allow_operation_field=answer)
+
+
+def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
+    """What the newest commit has written that has written anything."""
+    for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
+        try:
+            metadata = (
+                read_commit[1]
+                if read_commit is not None and commit == read_commit[0]
+                else read_commit_metadata(state, commit)
+            )
+        except (CorruptTableError, DataFileGoneError):
+            # A commit that is read for rows, too, is an error then.
+            continue
+        if metadata.write_stats:
+            yield from metadata.write_stats
+            return
+
+
+def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
+    """The columns of a data file; None if it is gone or damaged, or does not tell.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    stored = stored_schema(storage, stat.path)
+    try:
+        return None if stored is None else stored.names
+    except HudiReadError:
+        # Whether it matters is found out when rows are read.
+        return None
+
+
+def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
+    """All blocks of a log file, with only the first bytes of their contents.
+
+    Raises:
+        CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
+        UnsupportedTableError: a block is of an unknown version or type.
+        StorageError: the file cannot be read.
+    """
+    with _open_parts(storage, path, size_bytes) as parts:
+        return _scan(parts, path)
+
+
+def newest_schema(storage: Storage, path: str) -> str | None:
+    """The schema of the last data block of a log file, which is read from its end on; None if there is none.
+
+    Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
+    """
+    with _open_parts(storage, path) as parts:
+        end = parts.size
+        if not is_native_name(path):
+            while end and (block := block_before(parts, end, path)) is not None:
+                if block.is_data and block.schema_text:
+                    return block.schema_text
+                end = block.offset
+            if not end:
+                return None
+        # It has no such blocks, or is damaged at its end.
+        blocks = _scan(parts, path).blocks
+        return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
+
+
+@contextmanager
+def _open_parts(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
+    """A context with the bytes of a log file; its size is asked for if it is not given."""
+    with storage.open_input(path, size_bytes or None) as file:
+        yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
+
+
+def _scan(parts: "_Parts", path: str) -> ScanResult:
+    if is_native_name(path):
+        return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, parts.size)), path),), corrupt=())
+    return scan_source(parts, path)
+
+
+class _Parts:
+    """The bytes of a file. The two parts that were read last are buffered: the head of a block and its end."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self.size = size
+        self._read_schema = read
+        self._buffers: list[tuple[int, bytes]] = []
+
+    def at(self, start: int, length: int) -> bytes:
+        """The bytes from an offset on, fewer at the end of the file."""
+        length = max(0, min(length, self.size - start))
+        if not length:
+            return b""
+        for first, content in self._buffers:
+            if first <= start and start + length <= first + len(content):
+                return content[start - first : start - first + length]
+        first = max(0, min(start - _BEFORE_BYTES, self.size - _PART_BYTES))
+        read = self._read_schema(first, min(max(start - first + length, _PART_BYTES), self.size - first))
+        self._buffers = [*self._buffers[-1:], (first, read)]
+        return read[start - first : start - first + length]
+
+    def content(self, start: int, length: int) -> pa.Buffer:
+        """The first bytes of the content of a block."""
+        return pa.py_buffer(self.at(start, min(_CONTENT_BYTES, length)))
+
+    def next_magic(self, start: int) -> int:
+        """Where the next block may begin, the end of the file if nowhere."""
+        while start < self.size:
+            part = self.at(start, _PART_BYTES)
+            position = part.find(MAGIC)
+            if position >= 0:
+                return start + position
+            if start + len(part) >= self.size:
+                break
+            start += len(part) - len(MAGIC) + 1
+        return self.size

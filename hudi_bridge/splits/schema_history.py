@@ -43,15 +43,15 @@ from hudi_bridge.schema.internal import (
     to_arrow,
 )
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.committed_files import registered_files
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
-from hudi_bridge.splits.external_files import registered_files
 from hudi_bridge.splits.file_slice import is_data_file, parse_base_file_name, stored_path
 from hudi_bridge.splits.planner import release_defaults
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS
+from hudi_bridge.timeline.instant_files import CommitMetadata, read_commit_metadata
 from hudi_bridge.timeline.timeline import TableState
 
 _INSTANT = re.compile(r"[0-9]{1,32}")

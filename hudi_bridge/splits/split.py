@@ -16,10 +16,10 @@ from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.releases import FloatWidening
-from hudi_bridge.schema.defaults import Defaults, default_of
+from hudi_bridge.schema.avro import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
-from hudi_bridge.splits.partitioning import PartitionValues
+from hudi_bridge.splits.partitions import PartitionValues
 from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
 
 _FORMAT = 1

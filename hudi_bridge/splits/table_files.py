@@ -25,8 +25,7 @@ from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import ReadOptions, with_read_options
-from hudi_bridge.splits.committed_files import CommittedFiles
-from hudi_bridge.splits.external_files import may_hold_external, registered_files, with_registered
+from hudi_bridge.splits.committed_files import CommittedFiles, may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_data_file
 from hudi_bridge.splits.file_system_view import (
     FILES,
@@ -40,10 +39,16 @@ from hudi_bridge.splits.file_system_view import (
     view_timeline,
 )
 from hudi_bridge.splits.notes import LISTING, METADATA_TABLE, PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes
-from hudi_bridge.splits.partitioning import QueryColumns, certain_values, matching_partitions
-from hudi_bridge.splits.partitions import folders_in, is_partition, list_partitions
+from hudi_bridge.splits.partitions import (
+    QueryColumns,
+    certain_values,
+    folders_in,
+    is_partition,
+    list_partitions,
+    matching_partitions,
+)
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.time_travel import validate_not_cleaned
 from hudi_bridge.timeline.timeline import TableState
 

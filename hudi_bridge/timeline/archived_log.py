@@ -26,8 +26,8 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.schema.avro import AvroArray, AvroRecord, inner_types, parse_avro_schema
 from hudi_bridge.schema.avro_types import min_width
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record, read_timeline_file
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
+from hudi_bridge.timeline.instant_files import CommitMetadata, commit_metadata_of_record, read_timeline_file
 from hudi_bridge.timeline.records import Record, map_field, text_field
 from hudi_bridge.timeline.timeline import TableState
 

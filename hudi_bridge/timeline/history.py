@@ -24,8 +24,8 @@ from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
+from hudi_bridge.timeline.instant_files import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.records import parse_record, records_field, text_field
 from hudi_bridge.timeline.timeline import TableState, latest_states
 

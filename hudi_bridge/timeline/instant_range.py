@@ -15,7 +15,6 @@ from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, RANGE_VERSION_KEY, HollowCommitPolicy
 from hudi_bridge.releases import FIRST_VERSION_WITH_COMPLETION_TIMES
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
@@ -25,6 +24,7 @@ from hudi_bridge.timeline.instant import (
     parse_begin_instant,
     parse_query_instant,
 )
+from hudi_bridge.timeline.instant_files import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.time_travel import first_incomplete_commit
 from hudi_bridge.timeline.timeline import TableState
 

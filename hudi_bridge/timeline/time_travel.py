@@ -5,7 +5,7 @@ Source: ``TimelineUtils.validateTimestampAsOf`` of Hudi 0.15 to 1.2.
 
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.plans import CleanMetadata, read_clean_metadata, read_clean_plan, read_clustering_plan
+from hudi_bridge.timeline.instant_files import CleanMetadata, read_clean_metadata, read_clean_plan, read_clustering_plan
 from hudi_bridge.timeline.timeline import TableState
 
 

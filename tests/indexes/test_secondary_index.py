@@ -20,7 +20,7 @@ from hudi_bridge.indexes.secondary_index import SecondaryIndexOfTable, keys_with
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.releases import Release
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, read_commit_metadata
+from hudi_bridge.timeline.instant_files import CommitMetadata, read_commit_metadata
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.strength import examples

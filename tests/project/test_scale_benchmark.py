@@ -12,7 +12,7 @@ from benchmarks.many_files import ManyFiles
 from benchmarks.scale_plan import BASE_BYTES, LOG_BYTES, QUERIES, expected_slices, measure
 from benchmarks.scale_table import ScaleTable
 from hudi_bridge import HudiTable
-from hudi_bridge.timeline.commit_metadata import read_commit_metadata
+from hudi_bridge.timeline.instant_files import read_commit_metadata
 from tests.support.table_writer import TableWriter, at
 
 TABLE = ScaleTable(partitions=11, buckets=2, rows_in_slice=1000, copies=3)

@@ -22,15 +22,15 @@ from hudi_bridge.config import QueryType, TableConfig, parse_table_config
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.polars import scan_dataset
 from hudi_bridge.errors import CorruptTableError
-from hudi_bridge.splits import partitioning
-from hudi_bridge.splits.partitioning import (
+from hudi_bridge.splits import partitions
+from hudi_bridge.splits.partitions import (
     certain_values,
     columns_from_path,
     folders_that_may_pass,
+    list_partitions,
     matching_partitions,
     partition_values,
 )
-from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState, Timeline
 from tests.support.compare import differences
@@ -383,8 +383,8 @@ def test_pruning_never_loses_a_row(
 def in_parts_of(paths: int) -> Iterator[None]:
     """A context in which a list of paths is long, and its parts are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitioning, "_MOST_SINGLY", 0)
-        patch.setattr(partitioning, "_PATHS_PER_PART", paths)
+        patch.setattr(partitions, "_MOST_SINGLY", 0)
+        patch.setattr(partitions, "_PATHS_PER_PART", paths)
         yield
 
 
@@ -454,7 +454,7 @@ def test_columns_and_settings_are_not_gone_through_for_each_partition(
         build(*arguments, **settings)
 
     monkeypatch.setattr(TableConfig, "__init__", counted)
-    monkeypatch.setattr(partitioning, "paths_that_may_pass", lambda *given: list(given[-1]))
+    monkeypatch.setattr(partitions, "paths_that_may_pass", lambda *given: list(given[-1]))
     work = []
     for folders in (1, 50):
         schema.listed = made = 0

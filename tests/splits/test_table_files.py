@@ -13,7 +13,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptTableError
 from hudi_bridge.splits.file_slice import FileGroup
 from hudi_bridge.splits.file_system_view import FILES, TimelineView, build_file_groups
-from hudi_bridge.splits.partitioning import QueryColumns
+from hudi_bridge.splits.partitions import QueryColumns
 from hudi_bridge.splits.table_files import FolderListings, TableFiles, open_state
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState

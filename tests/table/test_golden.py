@@ -13,7 +13,7 @@ import pytest
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.options import HOLLOW_COMMITS_KEY, READ_AS_RELEASE_KEY
-from hudi_bridge.splits import stored_schema
+from hudi_bridge.splits import query_schema
 from hudi_bridge.timeline.instant_range import ordering_time
 from tests.support.change_replay import replay_differences
 from tests.support.compare import differences
@@ -198,7 +198,7 @@ def test_operations_that_the_properties_do_not_tell_of_are_found_in_the_files(ca
 def test_operations_that_are_not_found_are_refused_without_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_schema, "_MOST_FILES", 0)
+    monkeypatch.setattr(query_schema, "_MOST_FILES", 0)
     copy = without_operations_in_properties("w_operation_120", tmp_path)
     with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
         HudiTable.open(copy).snapshot().to_table()

@@ -16,7 +16,7 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, PARQUET_ERRORS, footer_mismatch, require_not_encrypted
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.notes import warn_of_foreign_rows
-from hudi_bridge.splits.partitioning import partition_guarantee
+from hudi_bridge.splits.partitions import partition_guarantee
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.storage import Storage

@@ -27,8 +27,8 @@ from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.readers.base_formats.footers import text_range
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
+from hudi_bridge.splits.committed_files import may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
-from hudi_bridge.splits.external_files import may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
     FileSlice,
@@ -41,13 +41,12 @@ from hudi_bridge.splits.file_slice import (
 from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups, latest_snapshot_slice, view_timeline
 from hudi_bridge.splits.partitions import list_partitions
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.stored_schema import scan_heads
+from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.splits.table_files import indexed_files
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, commit_metadata_of_record
 from hudi_bridge.timeline.history import load_archived_instants
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, instant_file_name, parse_instant_file_name
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, commit_metadata_of_record
 from hudi_bridge.timeline.records import Record, parse_record
 from hudi_bridge.timeline.timeline import TableState, Timeline
 from hudi_bridge.tools.checks.findings import Limits, SliceCost

@@ -13,9 +13,8 @@ from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.file_slice import BaseFile, is_data_file, parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.partitions import PARTITION_METADATA
-from hudi_bridge.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_bridge.timeline.instant import Action
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, WriteStat
 from hudi_bridge.tools.checks.examined import DataFile, Examined, Footer, data_files
 from hudi_bridge.tools.checks.findings import Finding, Severity, listed, of_error, quoted, remedy_of
 

@@ -20,7 +20,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
-from hudi_bridge.splits.stored_schema import scan_heads
+from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH
 from hudi_bridge.tools.checks.examined import Examined, Footer
 from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted

@@ -13,7 +13,7 @@ from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import CorruptBlock, ScanResult
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.splits.file_slice import FileSlice, LogFile
-from hudi_bridge.timeline.commit_metadata import WriteStat
+from hudi_bridge.timeline.instant_files import WriteStat
 from hudi_bridge.tools.checks.examined import Examined, Footer
 from hudi_bridge.tools.checks.findings import Finding, Severity, of_error, quoted, remedy_of
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptTableError, HudiReadError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.storage.storage import FileInfo
-from hudi_bridge.timeline.commit_metadata import commit_metadata_of_record
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, InstantState, parse_instant_file_name, time_of
+from hudi_bridge.timeline.instant_files import commit_metadata_of_record
 from hudi_bridge.timeline.records import Record, number_field, parse_record, records_field, text_field, texts_field
 from hudi_bridge.tools.checks.examined import Examined, TimelineFile
 from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted

@@ -55,7 +55,7 @@ from hudi_bridge.splits.planner import SplitPlanner, build_read_context
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import CurrentFiles, FolderListings
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.time_travel import keeps_file_versions
 from hudi_bridge.timeline.timeline import TableState
 

@@ -20,11 +20,11 @@ from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.file_slice import parse_log_file_name
-from hudi_bridge.splits.partitioning import partition_values
+from hudi_bridge.splits.partitions import partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import FileInfo, Storage
-from hudi_bridge.timeline.plans import GroupId
+from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.tools.trace.verdicts import RecordVersion
 
 

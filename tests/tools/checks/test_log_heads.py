@@ -10,7 +10,7 @@ import pytest
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import ScanResult, scan_blocks
-from hudi_bridge.splits.stored_schema import newest_schema, scan_heads
+from hudi_bridge.splits.query_schema import newest_schema, scan_heads
 from hudi_bridge.storage.storage import Storage
 from tests.logformat.log_writer import log_block
 from tests.support.counting_files import CountingFileSystem

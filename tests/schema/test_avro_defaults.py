@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.schema.avro import parse_avro_schema
-from hudi_bridge.schema.defaults import default_of, iter_defaults, repeated
+from hudi_bridge.schema.avro import default_of, iter_defaults, parse_avro_schema, repeated
 
 any_map: Any = pa.map_
 
