@@ -32,7 +32,7 @@ STEPS = {
     "find the keys of logs in base files": ("readers.filters", "readers.key_matches"),
     "read base files": ("readers",),
     "evolve columns": ("schema",),
-    "pass batches on": ("dataset", "readers.request", "readers.schedule", "split_reader", "common.threads"),
+    "pass batches on": ("dataset", "readers.request", "split_reader", "common.threads"),
 }
 """Steps by the modules and packages of the function that runs; the longest name counts."""
 _PAUSE_SECONDS = 0.001

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.operations import current_context, operation
-from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, iter_parallel, map_in_threads, most_at_once
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
 from hudi_bridge.indexes.explain import Explanation, explained
@@ -26,7 +26,6 @@ from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
-from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split

@@ -23,14 +23,13 @@ from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.common.caching import memory_bytes
 from hudi_bridge.common.operations import current_context, operation
-from hudi_bridge.common.threads import Turns, Workers, map_in_threads, number_in
+from hudi_bridge.common.threads import BatchSource, Turns, Workers, map_in_threads, most_at_once, number_in
 from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
 from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
-from hudi_bridge.readers.schedule import BatchSource, most_at_once
-from hudi_bridge.readers.selective import ReadExtent
 from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit

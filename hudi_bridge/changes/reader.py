@@ -35,9 +35,8 @@ from hudi_bridge.changes.slice_differences import StateChanges, all_rows, rows_o
 from hudi_bridge.changes.split import AFTER, BEFORE, OPERATION, ChangeSplit, GroupChange
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block
-from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.block import LogBlock, is_native_name, native_changes
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.native import is_native_name, native_changes
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.base_formats.stored import data_file_gone

@@ -20,7 +20,7 @@ from hudi_bridge.changes.images import DELETE, INSERT, UPDATE, Changes, Images, 
 from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_rows
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.log_records import part_of_keys
+from hudi_bridge.merge.record_map import part_of_keys
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_scan import read_live_blocks

@@ -4,6 +4,9 @@ KeyboardInterrupt can be raised between any two steps, even while Python code ho
 workers share only a flag and two queues written in C. ``Thread.start`` holds locks, so another thread calls it: only
 the main thread is interrupted.
 
+Workers fill a queue of a limited number of items or of bytes. So memory does not grow with the number of sources
+(``iter_parallel``), nor with the size of row groups.
+
 The client of a store may block in C++, where signals are not handled. So ``call_with_timeout`` lets a thread of its own
 call it, which is abandoned if the call does not return in time.
 """
@@ -14,18 +17,20 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
+
+import pyarrow as pa
 
 Number = TypeVar("Number", int, float)
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Source = Callable[[], Iterator[Item]]
-
 _TIMEOUT_VARIABLE = "HUDI_BRIDGE_STORE_TIMEOUT"
 _DEFAULT_TIMEOUT_SECONDS = 120.0
 _THREAD_NAME = "hudi-bridge-store"
@@ -44,101 +49,12 @@ REQUESTS_AT_ONCE = 16
 _CALLS_TO_JUDGE_BY = 8
 _WAITING_RATIO = 2
 """Calls wait, and threads pay, if they take more than twice the time that they compute."""
-
 _abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
-
-
-def number_in(variable: str, default: Number, *, least: Number) -> Number:
-    """The number in a variable, but at least ``least``; the default if it holds no number of that kind."""
-    kind = type(default)
-    try:
-        number = kind(os.environ[variable])
-    except (KeyError, ValueError):
-        return default
-    return default if math.isnan(number) else max(least, number)
-
-
-def timeout_seconds() -> float:
-    """The timeout of one request to a store: HUDI_BRIDGE_STORE_TIMEOUT, or 120 seconds."""
-    return number_in(_TIMEOUT_VARIABLE, _DEFAULT_TIMEOUT_SECONDS, least=0.001)
-
-
-class HelperThread(threading.Thread):
-    """A daemon thread that works for the thread that makes it, and stops waiting whenever that one does.
-
-    ``is_stopped`` tells whether its work is not needed any more.
-    """
-
-    def __init__(self, target: Callable[[], object], name: str, is_stopped: Callable[[], bool]) -> None:
-        super().__init__(target=target, name=name, daemon=True)
-        self.owner = threading.current_thread()
-        self.is_stopped = is_stopped
-
-
-def _this_thread_and_owners() -> Iterator[threading.Thread]:
-    """The current thread, the thread that it works for, and so on."""
-    thread = threading.current_thread()
-    yield thread
-    while isinstance(thread, HelperThread):
-        thread = thread.owner
-        yield thread
-
-
-def _is_abandoned() -> bool:
-    return any(thread in _abandoned_waiters for thread in _this_thread_and_owners())
-
-
-def _is_stopped() -> bool:
-    return any(isinstance(thread, HelperThread) and thread.is_stopped() for thread in _this_thread_and_owners())
-
-
-def pause(seconds: float) -> bool:
-    """Wait; False, at once, if the work of this thread is not needed any more."""
-    end = time.monotonic() + seconds
-    while not _is_abandoned() and not _is_stopped():
-        left = end - time.monotonic()
-        if left <= 0:
-            return True
-        time.sleep(min(left, _POLL_SECONDS))
-    return False
-
-
-def abandon_waiting(threads: Iterable[threading.Thread]) -> None:
-    """Make these threads and their helpers stop waiting, as their results are not needed any more."""
-    _abandoned_waiters.update(threads)
-
-
-def has_abandoned_call() -> bool:
-    """Whether a call that timed out or was interrupted is still running."""
-    return any(thread.name == _THREAD_NAME for thread in threading.enumerate())
-
-
-def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
-    """The result of the call.
-
-    Raises:
-        TimeoutError: the call has not returned in time.
-        Exception: what the call raises.
-    """
-    returned: list[Result] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            returned.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name=_THREAD_NAME, daemon=True)
-    thread.start()
-    end = time.monotonic() + seconds
-    while thread.is_alive() and (left := end - time.monotonic()) > 0 and not _is_abandoned():
-        thread.join(min(left, _POLL_SECONDS))
-    if failed:
-        raise failed[0]
-    if not returned:
-        raise TimeoutError(f"no answer within {seconds:g} seconds")
-    return returned[0]
+_BYTES_IN_QUEUE = 1 << 24
+_BATCHES_IN_QUEUE = 4
+_BYTES_OF_HELD = 1 << 26
+_FIRST_ALONE_SECONDS = 0.2
+BatchSource = Source[pa.RecordBatch]
 
 
 class Turns:
@@ -178,24 +94,6 @@ class Turns:
             self._own.is_taken = False
             if has_turn:
                 self.add(1)
-
-
-class KeyedLocks:
-    """A lock for each key, which exists as long as a thread holds it or waits for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
-
-    @contextmanager
-    def locked(self, key: Hashable) -> Iterator[None]:
-        """A context that one thread at a time is in for a key."""
-        with self._lock:
-            lock = self._locks.get(key)
-            if lock is None:
-                lock = self._locks[key] = threading.Lock()
-        with lock:
-            yield
 
 
 class Workers(Generic[Item]):
@@ -357,6 +255,80 @@ class Workers(Generic[Item]):
             return None if self.stopped else next(self._sources, None)
 
 
+def iter_parallel(
+    sources: Sequence[BatchSource],
+    *,
+    use_threads: bool = True,
+    at_once: int | None = None,
+    first_alone: bool = False,
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of all sources, ``at_once`` of them read at the same time; an error in one of them stops all.
+
+    With ``first_alone``, the first batch is read alone, if it comes soon: the others begin when the consumer asks for
+    more. Sources that share the cores and Python's lock would each have their first batch later.
+
+    If the consumer stops early, the workers stop at their next batch. All reads of the process together keep no more
+    workers busy than there are cores.
+    """
+    at_once = most_at_once(len(sources)) if at_once is None else at_once
+    if not use_threads or at_once == 1:
+        for source in sources:
+            yield from source()
+        return
+    alone_seconds = _FIRST_ALONE_SECONDS if first_alone else 0.0
+    yield from _from_workers(
+        Workers(sources, at_once, _BYTES_IN_QUEUE, _size_in_queue, turns_of_process(), alone_seconds)
+    )
+
+
+@cache
+def turns_of_process() -> Turns:
+    """Those of all reads of several splits: a program may have many at the same time."""
+    return Turns(os.cpu_count() or 1)
+
+
+def most_at_once(sources: int) -> int:
+    """The number of sources that are read at the same time."""
+    return max(1, min(sources, os.cpu_count() or 1))
+
+
+def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
+    """The items of a source, read one item ahead by a background thread."""
+    return _from_workers(Workers([source], 1, 1))
+
+
+@contextmanager
+def begun(
+    batches: Iterator[pa.RecordBatch], most: int | None = None, *, are_held: bool = False
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The same batches; a background thread starts to read them at once, as far as there is room in its queue.
+
+    It reads ``most`` of them, by default all. The queue has more room for batches that ``are_held`` by the consumer.
+    """
+    room = _BYTES_OF_HELD if are_held else _BYTES_IN_QUEUE
+    workers = Workers([lambda: islice(batches, most)], 1, room, _size_in_queue)
+    try:
+        workers.start()
+        yield chain(workers.items(), batches)
+    finally:
+        workers.stopped = True
+        workers.end()
+
+
+def _from_workers(workers: Workers[Item]) -> Generator[Item, None, None]:
+    try:
+        workers.start()
+        yield from workers.items()
+    finally:
+        workers.stopped = True
+        workers.end()
+
+
+def _size_in_queue(batch: pa.RecordBatch) -> int:
+    """The bytes of a batch; a small one counts as a part of the queue, for the number of batches is limited as well."""
+    return max(batch.nbytes, _BYTES_IN_QUEUE // _BATCHES_IN_QUEUE)
+
+
 def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], max_threads: int) -> list[Result]:
     """The results for all items, in their order; raises the first error of any."""
     sources = [partial(_numbered, function, number, item) for number, item in enumerate(items)]
@@ -387,3 +359,118 @@ def map_while_waiting(function: Callable[[Item], Result], items: Sequence[Item],
 
 def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Iterator[tuple[int, Result]]:
     yield number, function(item)
+
+
+class KeyedLocks:
+    """A lock for each key, which exists as long as a thread holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
+
+    @contextmanager
+    def locked(self, key: Hashable) -> Iterator[None]:
+        """A context that one thread at a time is in for a key."""
+        with self._lock:
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = threading.Lock()
+        with lock:
+            yield
+
+
+def call_with_timeout(seconds: float, call: Callable[[], Result]) -> Result:
+    """The result of the call.
+
+    Raises:
+        TimeoutError: the call has not returned in time.
+        Exception: what the call raises.
+    """
+    returned: list[Result] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            returned.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name=_THREAD_NAME, daemon=True)
+    thread.start()
+    end = time.monotonic() + seconds
+    while thread.is_alive() and (left := end - time.monotonic()) > 0 and not _is_abandoned():
+        thread.join(min(left, _POLL_SECONDS))
+    if failed:
+        raise failed[0]
+    if not returned:
+        raise TimeoutError(f"no answer within {seconds:g} seconds")
+    return returned[0]
+
+
+def timeout_seconds() -> float:
+    """The timeout of one request to a store: HUDI_BRIDGE_STORE_TIMEOUT, or 120 seconds."""
+    return number_in(_TIMEOUT_VARIABLE, _DEFAULT_TIMEOUT_SECONDS, least=0.001)
+
+
+def number_in(variable: str, default: Number, *, least: Number) -> Number:
+    """The number in a variable, but at least ``least``; the default if it holds no number of that kind."""
+    kind = type(default)
+    try:
+        number = kind(os.environ[variable])
+    except (KeyError, ValueError):
+        return default
+    return default if math.isnan(number) else max(least, number)
+
+
+class HelperThread(threading.Thread):
+    """A daemon thread that works for the thread that makes it, and stops waiting whenever that one does.
+
+    ``is_stopped`` tells whether its work is not needed any more.
+    """
+
+    def __init__(self, target: Callable[[], object], name: str, is_stopped: Callable[[], bool]) -> None:
+        super().__init__(target=target, name=name, daemon=True)
+        self.owner = threading.current_thread()
+        self.is_stopped = is_stopped
+
+
+def pause(seconds: float) -> bool:
+    """Wait; False, at once, if the work of this thread is not needed any more."""
+    end = time.monotonic() + seconds
+    while not _is_abandoned() and not _is_stopped():
+        left = end - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, _POLL_SECONDS))
+    return False
+
+
+def abandon_waiting(threads: Iterable[threading.Thread]) -> None:
+    """Make these threads and their helpers stop waiting, as their results are not needed any more."""
+    _abandoned_waiters.update(threads)
+
+
+def has_abandoned_call() -> bool:
+    """Whether a call that timed out or was interrupted is still running."""
+    return any(thread.name == _THREAD_NAME for thread in threading.enumerate())
+
+
+def _this_thread_and_owners() -> Iterator[threading.Thread]:
+    """The current thread, the thread that it works for, and so on."""
+    thread = threading.current_thread()
+    yield thread
+    while isinstance(thread, HelperThread):
+        thread = thread.owner
+        yield thread
+
+
+def _is_abandoned() -> bool:
+    return any(thread in _abandoned_waiters for thread in _this_thread_and_owners())
+
+
+def _is_stopped() -> bool:
+    return any(isinstance(thread, HelperThread) and thread.is_stopped() for thread in _this_thread_and_owners())
+
+
+# A fork has none of the threads that had taken turns.
+os.register_at_fork(after_in_child=turns_of_process.cache_clear)

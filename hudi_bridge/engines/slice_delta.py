@@ -23,7 +23,7 @@ from hudi_bridge.engines.stored_base_file import BYTES_ELSEWHERE, StoredBaseFile
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
-from hudi_bridge.merge.log_records import LogRecordMap
+from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from hudi_bridge.common.display import counted, size_text
 from hudi_bridge.config import QueryType
+from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.selective import ReadExtent
 from hudi_bridge.splits.notes import PARTITIONS, SLICES, PlanNotes, PruningStep
 from hudi_bridge.splits.planner import QueryPlan
 from hudi_bridge.splits.split import RealtimeFileSplit

@@ -25,7 +25,7 @@ from hudi_bridge.indexes.bloom_filter import SIMPLE, BloomFilter, HashedKeys, pa
 from hudi_bridge.indexes.record_kinds import FIRST_REORDERED
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.merge.log_records import key_hashes
+from hudi_bridge.merge.record_map import key_hashes
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.footers import BaseFileFooter, text_range
 from hudi_bridge.readers.block_decoder import BlockDecoder

@@ -1,15 +1,17 @@
 """Parses delete blocks into deleted keys and their ordering values, as Arrow columns.
 
 The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload: Kryo in versions 1
-and 2, an Avro ``HoodieDeleteRecordList`` in version 3. Ordering values in a block may differ in kind: a delete by SQL
-has the Java Integer 0, a delete by upsert the value of its row.
-
-Finds where the deletes of a large delete block are.
+and 2, an Avro ``HoodieDeleteRecordList`` in version 3.
 
 Nothing says how long a delete is, so they are stepped over one after another. In a large block, many places are
 started from at once: at each, the delete that begins next is guessed. The deletes of a file group have one partition
 path, which stands between the record key and the ordering value: what comes after these is the next delete. Where the
 deletes from one place lead to the next place, the guess was right.
+
+Ordering values in a block may differ in kind: a delete by SQL has the Java Integer 0, a delete by upsert the value of
+its row. They are cast to the types of the table's ordering fields. As in Hudi 1.x, numbers compare whatever their
+width, an Integer with a long column too, but never with a String. Dates, times and timestamps may also be stored as the
+int or long of their Avro encoding, in the column's unit. What Hudi 0.x compares, ``of_other_classes`` tells.
 """
 
 import json
@@ -17,7 +19,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,84 +32,35 @@ from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints, step_o
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.kryo import KryoDelete, decode_deletes
 from hudi_bridge.logformat.layout import ContentVersion, OrderingKind
-from hudi_bridge.logformat.ordering_values import DEFAULT, OrderingGroup, Orderings, cast_orderings, of_other_classes
 from hudi_bridge.schema.avro import parse_avro_schema
 from hudi_bridge.schema.avro_types import AvroArray, AvroRecord
 
+Column: TypeAlias = "pa.Array[Any]"
+DEFAULT = -1
+"""In place of the number of ordering values: the delete has the default ordering value."""
+_STORED_TYPES: dict[OrderingKind, pa.DataType] = {
+    OrderingKind.NULL: pa.null(),
+    OrderingKind.BOOLEAN: pa.bool_(),
+    OrderingKind.INT: pa.int32(),
+    OrderingKind.LONG: pa.int64(),
+    OrderingKind.FLOAT: pa.float32(),
+    OrderingKind.DOUBLE: pa.float64(),
+    OrderingKind.BYTES: pa.binary(),
+    OrderingKind.STRING: pa.string(),
+    OrderingKind.UTF8: pa.string(),
+    OrderingKind.DATE: pa.int32(),
+    OrderingKind.LOCAL_DATE: pa.int32(),
+    OrderingKind.TIME_MICROS: pa.int64(),
+    OrderingKind.TIMESTAMP_MICROS: pa.int64(),
+}
+_INT_BITS = 32
+_WHOLE_NUMBERS = frozenset({OrderingKind.INT, OrderingKind.LONG})
+_NUMBERS = frozenset({OrderingKind.FLOAT, OrderingKind.DOUBLE}) | _WHOLE_NUMBERS
+_DATES = frozenset({OrderingKind.DATE, OrderingKind.LOCAL_DATE}) | _WHOLE_NUMBERS
 _DELETES_OF_CHAIN = 16
 # With fewer, stepping over the deletes one after another takes less time.
 _MIN_CHAINS = 32
 _MAX_CHAINS = 1024
-
-
-def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int) -> tuple[Ints, Ints] | None:
-    """Where each delete of a list begins and ends; None if the list is small or cannot be read like this.
-
-    ``delete`` is the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are those of the
-    block.
-    """
-    source = DatumBytes.of(payload, np.zeros(1, np.int64), path, offset)
-    try:
-        head = Cursors(source, np.zeros(1, np.int64), np.full(1, payload.size, np.int64))
-        count, first, end = int(head.varints("a count")[0]), int(head.pos[0]), payload.size - 1
-        # One block of all deletes, and the end of the list. A damaged list may announce more than it has bytes for.
-        if not _MIN_CHAINS * _DELETES_OF_CHAIN <= count <= end - first or source.data[end] != 0:
-            return None
-        starts = np.unique([first, *_likely_starts(payload.to_pybytes(), source, delete, count, first, end)])
-        if starts.size < _MIN_CHAINS:
-            return None
-        found = _starts_of_chains(source, delete, starts, count, end)
-    except CorruptLogFileError:
-        # Of a wrong guess; if the block is damaged, whoever steps over all deletes tells where.
-        return None
-    return None if found is None else (found, np.append(found[1:], end))
-
-
-def _likely_starts(
-    content: bytes, source: DatumBytes, delete: AvroRecord, count: int, first: int, end: int
-) -> Iterator[int]:
-    """Where deletes may begin, one place in each of some parts of the list."""
-    over_key, over_path, over_ordering = (value_step(field.type, source) for field in delete.fields)
-    after_key = over_key(first, end)
-    after_path = over_path(after_key, end)
-    # With the first byte of the ordering value, which says of what kind it is.
-    mark = content[after_key : after_path + 1]
-    chains = min(count // _DELETES_OF_CHAIN, _MAX_CHAINS)
-    part = (end - first) // chains
-    for begin in range(first + part, end - part, part):
-        place = content.find(mark, begin, begin + part)
-        if place >= 0:
-            yield over_ordering(place + len(mark) - 1, end)
-
-
-def _starts_of_chains(source: DatumBytes, delete: AvroRecord, starts: Ints, count: int, end: int) -> Ints | None:
-    """Where all deletes begin, if those from each start lead to the next one and are ``count`` together."""
-    stops = np.append(starts[1:], end)
-    cursors = Cursors(source, starts, np.full(starts.size, end, np.int64))
-    found, number = [starts], starts.size
-    while len(cursors) >= _MIN_CHAINS:
-        step_over(delete, cursors)
-        left = np.flatnonzero(cursors.pos != stops)
-        cursors, stops = cursors.select(left), stops[left]
-        found.append(cursors.pos)
-        number += left.size
-        if (cursors.pos > stops).any() or number > count:
-            return None
-    # The longest chains, of which the next start is known already.
-    step = value_step(delete, source)
-    for position, stop in zip(cursors.pos.tolist(), stops.tolist(), strict=True):
-        rest = []
-        place = step(position, end)
-        while place < stop:
-            rest.append(place)
-            place = step(place, end)
-        if place != stop:
-            return None
-        found.append(np.array(rest, np.int64))
-    every = np.sort(np.concatenate(found))
-    return every if every.size == count else None
-
-
 _CONTENT_START = struct.Struct(">ii")
 # The limits of Arrow's decimals.
 _MAX_DECIMAL_BITS = 255
@@ -132,6 +85,46 @@ _WRAPPERS: dict[OrderingKind, tuple[str, object]] = {
 }
 _KINDS = tuple(_WRAPPERS)
 _KINDS_IN_ARRAY = (*_KINDS, OrderingKind.LOCAL_DATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderingGroup:
+    """The values of one kind for one ordering field; ``positions`` are their record numbers, ascending.
+
+    Dates are numbers of days, times numbers of microseconds. Decimals have a type that holds all of them.
+    """
+
+    field_index: int
+    kind: OrderingKind
+    positions: npt.NDArray[np.int64]
+    values: Column
+
+    @classmethod
+    def of(cls, *, field_index: int, kind: OrderingKind, positions: list[int], values: list[Any]) -> Self:
+        """A group of Python values.
+
+        Raises:
+            pa.ArrowInvalid, OverflowError: a value is out of the range of its kind.
+        """
+        return cls(
+            field_index=field_index,
+            kind=kind,
+            positions=np.array(positions, dtype=np.int64),
+            values=pa.array(values, _STORED_TYPES.get(kind)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orderings:
+    """Ordering values as columns, one per ordering field.
+
+    ``comparable`` is false, and every column null, for a default ordering value and for one that does not compare
+    with the fields: it has another number of values, or a value of another kind. A null among several values does
+    compare; its column is null in that row.
+    """
+
+    columns: tuple[Column, ...]
+    comparable: pa.BooleanArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +261,8 @@ def _delete_in(delete_list: AvroRecord) -> AvroRecord:
 
 
 _DELETE_LIST = parse_avro_schema(_list_schema(), "HoodieDeleteRecordList")
+
+
 _DELETE = _delete_in(_DELETE_LIST)
 
 
@@ -333,3 +328,205 @@ def _by_kind(kinds: tuple[OrderingKind, ...], wrapped: list[Any]) -> Iterator[tu
         positions = np.flatnonzero(records.is_valid())
         if positions.size:
             yield kind, positions, records.drop_null().field(0)
+
+
+def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int) -> tuple[Ints, Ints] | None:
+    """Where each delete of a list begins and ends; None if the list is small or cannot be read like this.
+
+    ``delete`` is the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are those of the
+    block.
+    """
+    source = DatumBytes.of(payload, np.zeros(1, np.int64), path, offset)
+    try:
+        head = Cursors(source, np.zeros(1, np.int64), np.full(1, payload.size, np.int64))
+        count, first, end = int(head.varints("a count")[0]), int(head.pos[0]), payload.size - 1
+        # One block of all deletes, and the end of the list. A damaged list may announce more than it has bytes for.
+        if not _MIN_CHAINS * _DELETES_OF_CHAIN <= count <= end - first or source.data[end] != 0:
+            return None
+        starts = np.unique([first, *_likely_starts(payload.to_pybytes(), source, delete, count, first, end)])
+        if starts.size < _MIN_CHAINS:
+            return None
+        found = _starts_of_chains(source, delete, starts, count, end)
+    except CorruptLogFileError:
+        # Of a wrong guess; if the block is damaged, whoever steps over all deletes tells where.
+        return None
+    return None if found is None else (found, np.append(found[1:], end))
+
+
+def _likely_starts(
+    content: bytes, source: DatumBytes, delete: AvroRecord, count: int, first: int, end: int
+) -> Iterator[int]:
+    """Where deletes may begin, one place in each of some parts of the list."""
+    over_key, over_path, over_ordering = (value_step(field.type, source) for field in delete.fields)
+    after_key = over_key(first, end)
+    after_path = over_path(after_key, end)
+    # With the first byte of the ordering value, which says of what kind it is.
+    mark = content[after_key : after_path + 1]
+    chains = min(count // _DELETES_OF_CHAIN, _MAX_CHAINS)
+    part = (end - first) // chains
+    for begin in range(first + part, end - part, part):
+        place = content.find(mark, begin, begin + part)
+        if place >= 0:
+            yield over_ordering(place + len(mark) - 1, end)
+
+
+def _starts_of_chains(source: DatumBytes, delete: AvroRecord, starts: Ints, count: int, end: int) -> Ints | None:
+    """Where all deletes begin, if those from each start lead to the next one and are ``count`` together."""
+    stops = np.append(starts[1:], end)
+    cursors = Cursors(source, starts, np.full(starts.size, end, np.int64))
+    found, number = [starts], starts.size
+    while len(cursors) >= _MIN_CHAINS:
+        step_over(delete, cursors)
+        left = np.flatnonzero(cursors.pos != stops)
+        cursors, stops = cursors.select(left), stops[left]
+        found.append(cursors.pos)
+        number += left.size
+        if (cursors.pos > stops).any() or number > count:
+            return None
+    # The longest chains, of which the next start is known already.
+    step = value_step(delete, source)
+    for position, stop in zip(cursors.pos.tolist(), stops.tolist(), strict=True):
+        rest = []
+        place = step(position, end)
+        while place < stop:
+            rest.append(place)
+            place = step(place, end)
+        if place != stop:
+            return None
+        found.append(np.array(rest, np.int64))
+    every = np.sort(np.concatenate(found))
+    return every if every.size == count else None
+
+
+def cast_orderings(
+    groups: Sequence[OrderingGroup], field_counts: npt.NDArray[np.int32], types: Sequence[pa.DataType]
+) -> Orderings:
+    """The values of all records as columns of these types; ``field_counts`` has the number of values of each record."""
+    comparable = (field_counts == len(types)) & (field_counts > 0)
+    fields: list[tuple[npt.NDArray[np.int64], Column]] = []
+    for index, data_type in enumerate(types):
+        rows, values, compares = _cast_field(
+            [group for group in groups if group.field_index == index], data_type, len(field_counts)
+        )
+        comparable &= compares
+        fields.append((rows, values))
+    columns: list[Column] = []
+    for rows, values in fields:
+        indices: pa.Int64Array = pa.array(rows, pa.int64(), mask=(rows < 0) | ~comparable)
+        columns.append(values.take(indices))
+    return Orderings(columns=tuple(columns), comparable=pa.array(comparable))
+
+
+def of_other_classes(
+    groups: Sequence[OrderingGroup], records: int, types: Sequence[pa.DataType]
+) -> npt.NDArray[np.bool_]:
+    """Which of the records have values of other Java classes than those that Hudi 0.x reads from rows of these types.
+
+    0.x compares a delete with a row only if their classes are equal. It takes the value of a row as Avro has it, such
+    as a date as an Integer. It unwraps that of a delete, as a LocalDate.
+
+    Source: ``HoodieMergedLogRecordScanner.processNextDeletedRecord``, ``SpillableMapUtils.getPreCombineVal`` and
+    ``HoodieAvroUtils.unwrapAvroValueWrapper`` of 0.x.
+    """
+    others = np.zeros(records, dtype=np.bool_)
+    in_rows = list(map(_kind_in_rows, types))
+    for group in groups:
+        if group.field_index >= len(in_rows) or group.kind is not in_rows[group.field_index]:
+            others[group.positions] = True
+    return others
+
+
+def _kind_in_rows(data_type: pa.DataType) -> OrderingKind | None:
+    """The kind of a delete's value whose class is that of the Avro value; None for decimals, which no kind has."""
+    types = pa.types
+    if types.is_integer(data_type) or types.is_temporal(data_type):
+        return OrderingKind.INT if data_type.bit_width <= _INT_BITS else OrderingKind.LONG
+    if types.is_floating(data_type):
+        return OrderingKind.FLOAT if types.is_float32(data_type) else OrderingKind.DOUBLE
+    if types.is_boolean(data_type):
+        return OrderingKind.BOOLEAN
+    if types.is_string(data_type) or types.is_large_string(data_type):
+        return OrderingKind.UTF8
+    return OrderingKind.BYTES if types.is_binary(data_type) or types.is_large_binary(data_type) else None
+
+
+def _cast_field(
+    groups: Sequence[OrderingGroup], data_type: pa.DataType, length: int
+) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.bool_]]:
+    """The values of one field, as (index into the values or -1, values, whether the value compares).
+
+    The indices and the flags have one entry per record.
+    """
+    rows = np.full(length, -1, dtype=np.int64)
+    compares = np.zeros(length, dtype=np.bool_)
+    pieces: list[Column] = [pa.array([], data_type)]
+    filled = 0
+    for group in groups:
+        if group.kind is OrderingKind.NULL:
+            compares[group.positions] = True
+            continue
+        cast = _cast(group, data_type)
+        if cast is None:
+            continue
+        compares[group.positions] = cast.is_valid().to_numpy(zero_copy_only=False)
+        rows[group.positions] = np.arange(filled, filled + len(cast))
+        filled += len(cast)
+        pieces.append(cast)
+    return rows, pa.concat_arrays(pieces), compares
+
+
+def _cast(group: OrderingGroup, data_type: pa.DataType) -> "Column | None":
+    """The values cast to the type, null where one does not fit; None if the kind does not compare with the type."""
+    via = _intermediate_type(group.kind, data_type)
+    if via is None:
+        return None
+    values = group.values
+    if pa.types.is_floating(data_type):
+        # An integer beyond a float's precision is rounded, as in Java's comparison.
+        return values.cast(via, safe=False).cast(data_type, safe=False)
+    try:
+        return values.cast(via).cast(data_type)
+    except pa.ArrowInvalid:
+        return pa.concat_arrays([_cast_one(values.slice(row, 1), via, data_type) for row in range(len(values))])
+
+
+def _cast_one(value: Column, via: pa.DataType, data_type: pa.DataType) -> Column:
+    try:
+        return value.cast(via).cast(data_type)
+    except pa.ArrowInvalid:
+        return pa.array([None], data_type)
+
+
+def _intermediate_type(kind: OrderingKind, data_type: pa.DataType) -> pa.DataType | None:
+    """The type to cast to before the column's type; None if the kind does not compare with the column."""
+    types = pa.types
+    if types.is_timestamp(data_type):
+        if kind is OrderingKind.TIMESTAMP_MICROS:
+            return pa.timestamp("us", data_type.tz)
+        return pa.int64() if kind in _WHOLE_NUMBERS else None
+    if types.is_date32(data_type):
+        return pa.int32() if kind in _DATES else None
+    if types.is_time(data_type):
+        if kind is OrderingKind.TIME_MICROS:
+            return pa.time64("us")
+        width = pa.int32() if types.is_time32(data_type) else pa.int64()
+        return width if kind in _WHOLE_NUMBERS else None
+    if types.is_integer(data_type):
+        return data_type if kind in _WHOLE_NUMBERS else None
+    if types.is_floating(data_type):
+        return pa.float64() if kind in _NUMBERS else None
+    return data_type if _is_same_kind(kind, data_type) else None
+
+
+def _is_same_kind(kind: OrderingKind, data_type: pa.DataType) -> bool:
+    types = pa.types
+    match kind:
+        case OrderingKind.BOOLEAN:
+            return types.is_boolean(data_type)
+        case OrderingKind.STRING | OrderingKind.UTF8:
+            return types.is_string(data_type) or types.is_large_string(data_type)
+        case OrderingKind.BYTES:
+            return types.is_binary(data_type) or types.is_large_binary(data_type)
+        case OrderingKind.DECIMAL:
+            return types.is_decimal(data_type)
+    return False

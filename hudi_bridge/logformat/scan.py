@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.block import BytesInMemory, ByteSource, LogBlock, parse_block
+from hudi_bridge.logformat.block import (
+    PARQUET_MAGIC,
+    BytesInMemory,
+    ByteSource,
+    LogBlock,
+    is_native_name,
+    native_block,
+    parse_block,
+)
 from hudi_bridge.logformat.layout import (
     MAGIC,
     MIN_BLOCK_SIZE,
@@ -21,7 +29,6 @@ from hudi_bridge.logformat.layout import (
     BlockType,
     HeaderKey,
 )
-from hudi_bridge.logformat.native import PARQUET_MAGIC, is_native_name, native_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

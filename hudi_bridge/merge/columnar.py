@@ -27,11 +27,9 @@ from hudi_bridge.merge.custom_payload import (
     rows_of_payload,
     value_at,
 )
-from hudi_bridge.merge.fold import what_versions_are
-from hudi_bridge.merge.log_records import LogRecordMap
-from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.fold import META_FIELDS, ordering_ranks, unset_fields, what_versions_are
+from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 _LEAST_KEYS_OF_THREAD = 1 << 16
 

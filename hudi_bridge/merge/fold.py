@@ -2,24 +2,45 @@
 
 Keys without deletes need one sort. Other keys, and all keys if fields are merged, are folded in rounds: round n
 compares the n-th version of each key with the survivor so far.
+
+What is compared are ranks of ordering values: integers that compare like the values. Text and binary compare by their
+bytes. Missing values rank below all others, except that missing numbers count as 0 in Hudi 1.x. Hudi 0.x compares the
+bytes of binary as signed numbers; and decimals among log versions by the bytes that Avro stores of them, so that those
+below 0 are above all others.
+
+If fields are merged, the unset ones of a row are filled from the version that loses.
+
+Source: ``OrderingValues``, ``HoodieRecord.DEFAULT_ORDERING_VALUE`` and ``PartialUpdateHandler`` of Hudi 1.x;
+``DefaultHoodieRecordPayload`` of 0.x, whose values are a ``ByteBuffer`` and a ``GenericData.Fixed`` of Avro,
+``PartialUpdateAvroPayload``, ``OverwriteNonDefaultsWithLatestAvroPayload`` and ``PostgresDebeziumAvroPayload``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.common.caching import cached_property
-from hudi_bridge.errors import MergeError
+from hudi_bridge.errors import MergeError, UnsupportedTableError
 from hudi_bridge.merge import ordering
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks
+from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks, Value, as_booleans
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, Row, ask_payload, rows_of_payload
 from hudi_bridge.merge.ordering import InLogs
-from hudi_bridge.merge.rules import CUSTOM_MERGER, CUSTOM_PAYLOAD
+from hudi_bridge.merge.rules import CUSTOM_MERGER, CUSTOM_PAYLOAD, FieldFill, MergeRule
+from hudi_bridge.schema.casts import ArrowType
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 _NARROW_ROUND = 64
+_INT32_BITS = 32
+_SIGN_BIT = np.uint8(0x80)
+META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
+_LEAST_KEPT, _GREATEST_KEPT = -128, 127
+"""The numbers of which Java keeps one object each (``Integer.valueOf``, ``Long.valueOf``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +88,31 @@ def what_versions_are(is_delete: Booleans, always_deletes: Booleans) -> npt.NDAr
     return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), of_ordered)
 
 
+def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
+    """One integer per row; the integers of two rows compare like their ordering values, field by field.
+
+    Ranks of different calls are not comparable. With ``against_base``, the first half of the rows are log versions and
+    the second half the base rows to compare them with.
+    """
+    if rule.sequences_against_base if against_base else rule.sequences_in_logs:
+        columns = [part for column in columns for part in _sequence_parts(column)]
+        if against_base:
+            columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
+    if against_base:
+        columns = [column for column in columns if rule.compares_with_base(column.type)]
+    if rule.precedence.orders_as_0x:
+        columns = [part for column in columns for part in _parts_in_0x(column, against_base=against_base)]
+    ranks = np.zeros(rows, dtype=np.int64)
+    for position, column in enumerate(columns):
+        of_column = _column_ranks(column, nulls_as_zero=rule.precedence.nulls_as_zero)
+        if position == 0:
+            ranks = of_column
+        else:
+            lower = _dense(of_column)
+            ranks = _dense(ranks) * (int(lower.max(initial=0)) + 1) + lower
+    return ranks
+
+
 def fold_versions(in_logs: InLogs, versions: Versions) -> Positions:
     """The position of the surviving version of each key, by key code.
 
@@ -103,6 +149,86 @@ def fold_fields(in_logs: InLogs, versions: Versions, merging: FieldMerging) -> t
         sources[name] = np.empty(versions.keys, dtype=np.int64)
         sources[name][rounds.codes] = of_field
     return survivors, sources
+
+
+def combine_versions(
+    payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
+) -> tuple[Positions, Booleans, Positions, pa.Table]:
+    """The surviving version of each key and whether it is a delete; the row of each version; the rows.
+
+    Combined rows are appended to the rows. A delete replaces an earlier row, for a payload unless its ordering value is
+    lower, and a row replaces an earlier delete. Two rows are combined; the later one survives, for a payload the one
+    with the higher ordering value, with the combined row.
+
+    Raises:
+        MergeError: the payload failed.
+    """
+    order = np.argsort(versions.codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(versions.codes[order])) + 1
+    survivors = np.empty(versions.keys, dtype=np.int64)
+    deletes = np.zeros(versions.keys, dtype=np.bool_)
+    row_of_version = row_of_version.copy()
+    combined: list[Row] = []
+    for group in np.split(order, bounds) if len(order) else []:
+        code = versions.codes[group[0]]
+        if len(group) == 1:
+            survivors[code], deletes[code] = group[0], versions.is_delete[group[0]]
+            continue
+        kept, is_delete, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
+        survivors[code], deletes[code] = kept, is_delete
+        if row is not None:
+            row_of_version[kept] = rows.num_rows + len(combined)
+            combined.append(row)
+    if combined:
+        rows = pa.concat_tables([rows, pa.Table.from_batches([rows_of_payload(payload, combined, rows.schema)])])
+    return survivors, deletes, row_of_version, rows
+
+
+def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
+    """The value that marks a field as unset, which may be a null scalar; None if the field is never unset.
+
+    ``default`` is the default of the field in the schema, None for null.
+    """
+    if rule.fill is None or name in META_FIELDS:
+        return None
+    match rule.fill:
+        case FieldFill.NULLS:
+            return _null()
+        case FieldFill.DEFAULTS:
+            if default is None:
+                return _null()
+            return default if _has_equals(default) else None
+        case FieldFill.IDENTICAL_DEFAULTS:
+            if default is None:
+                return _null()
+            return default if _is_one_object(default) else None
+        case FieldFill.UNAVAILABLE:
+            is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+            return pa.scalar(rule.unavailable_value).cast(kind) if is_text else None
+        case FieldFill.UNAVAILABLE_TEXTS:
+            return pa.scalar(rule.unavailable_value) if pa.types.is_string(kind) else None
+        case _:
+            assert_never(rule.fill)
+
+
+def unset_fields(
+    rows: pa.RecordBatch | pa.Table, rule: MergeRule, defaults: Mapping[str, Value]
+) -> dict[str, Booleans]:
+    """For each column that is unset in some rows, a mask of these rows.
+
+    ``defaults`` holds the defaults of the schema that are not null.
+    """
+    found = {}
+    for field in rows.schema:
+        value = unset_value(rule, field.name, field.type, defaults.get(field.name))
+        if value is None:
+            continue
+        column = rows.column(field.name)
+        flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        of_field = _are_empty(flat) if pa.types.is_nested(value.type) else _equal(flat, value)
+        if of_field.any():
+            found[field.name] = of_field
+    return found
 
 
 class _Rounds:
@@ -176,39 +302,6 @@ def _later_replaces(in_logs: InLogs, versions: Versions, earlier: Positions, lat
     return np.asarray(np.where(outcomes == ordering.HIGHER, not_lower, outcomes == ordering.LATER))
 
 
-def combine_versions(
-    payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
-) -> tuple[Positions, Booleans, Positions, pa.Table]:
-    """The surviving version of each key and whether it is a delete; the row of each version; the rows.
-
-    Combined rows are appended to the rows. A delete replaces an earlier row, for a payload unless its ordering value is
-    lower, and a row replaces an earlier delete. Two rows are combined; the later one survives, for a payload the one
-    with the higher ordering value, with the combined row.
-
-    Raises:
-        MergeError: the payload failed.
-    """
-    order = np.argsort(versions.codes, kind="stable")
-    bounds = np.flatnonzero(np.diff(versions.codes[order])) + 1
-    survivors = np.empty(versions.keys, dtype=np.int64)
-    deletes = np.zeros(versions.keys, dtype=np.bool_)
-    row_of_version = row_of_version.copy()
-    combined: list[Row] = []
-    for group in np.split(order, bounds) if len(order) else []:
-        code = versions.codes[group[0]]
-        if len(group) == 1:
-            survivors[code], deletes[code] = group[0], versions.is_delete[group[0]]
-            continue
-        kept, is_delete, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
-        survivors[code], deletes[code] = kept, is_delete
-        if row is not None:
-            row_of_version[kept] = rows.num_rows + len(combined)
-            combined.append(row)
-    if combined:
-        rows = pa.concat_tables([rows, pa.Table.from_batches([rows_of_payload(payload, combined, rows.schema)])])
-    return survivors, deletes, row_of_version, rows
-
-
 def _combine_one(
     payload: RecordPayload,
     versions: Versions,
@@ -242,3 +335,118 @@ def _combine_one(
 def _row(rows: pa.Table, position: int) -> Row:
     found: Row = rows.slice(position, 1).to_pylist()[0]
     return found
+
+
+def _sequence_parts(column: Column) -> tuple[Column, Column]:
+    """The file numbers and the positions of texts like ``000005.1234``; null for a text of another form."""
+    parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>[0-9]{1,18})\.(?P<position>[0-9]{1,18})$")
+    return tuple(pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "position"))
+
+
+def _parts_in_0x(column: Column, *, against_base: bool) -> tuple[Column, ...]:
+    """The columns by which 0.x compares the values of one, one after the other."""
+    if pa.types.is_dictionary(column.type):
+        return _parts_in_0x(column.cast(column.type.value_type), against_base=against_base)
+    if pa.types.is_decimal(column.type) and not against_base:
+        return pc.less(column, pa.scalar(Decimal(0), column.type)), column
+    return (_with_signed_bytes(column) if pa.types.is_binary(column.type) else column,)
+
+
+def _with_signed_bytes(column: Column) -> Column:
+    """Values whose unsigned bytes compare like the signed ones of these."""
+    validity, offsets, data = column.buffers()
+    flipped = np.frombuffer(memoryview(data or b""), dtype=np.uint8) ^ _SIGN_BIT
+    buffers = [validity, offsets, pa.py_buffer(flipped.tobytes())]
+    return pa.Array.from_buffers(column.type, len(column), buffers, offset=column.offset)
+
+
+def _column_ranks(column: Column, *, nulls_as_zero: bool) -> Ranks:
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
+        return _column_ranks(column.cast(data_type.value_type), nulls_as_zero=nulls_as_zero)
+    if pa.types.is_decimal(data_type):
+        return _ranks_by_sorting(column.fill_null(pa.scalar(Decimal(0), data_type)) if nulls_as_zero else column)
+    if pa.types.is_floating(data_type):
+        return _with_nulls(column, _float_ranks(column.cast(pa.float64()).fill_null(0.0)), nulls_as_zero=nulls_as_zero)
+    if pa.types.is_integer(data_type):
+        return _with_nulls(column, _values(column.cast(pa.int64()).fill_null(0)), nulls_as_zero=nulls_as_zero)
+    if pa.types.is_temporal(data_type):
+        width = pa.int32() if data_type.bit_width == _INT32_BITS else pa.int64()
+        return _with_nulls(column, _values(column.cast(width).cast(pa.int64()).fill_null(0)), nulls_as_zero=False)
+    if pa.types.is_nested(data_type):
+        raise UnsupportedTableError(
+            "ordering field", f"a column of type {data_type}", "plain types, which have an order"
+        )
+    return _ranks_by_sorting(column)
+
+
+def _with_nulls(column: Column, ranks: Ranks, *, nulls_as_zero: bool) -> Ranks:
+    if nulls_as_zero or not column.null_count:
+        return ranks
+    return np.where(column.is_valid().to_numpy(zero_copy_only=False), _dense(ranks), -1)
+
+
+def _ranks_by_sorting(column: Column) -> Ranks:
+    encoded = column.dictionary_encode()
+    rank_of = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
+    rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    rank_of[-1] = -1
+    return rank_of[_values(encoded.indices.fill_null(-1))]
+
+
+def _values(column: Column) -> Ranks:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _float_ranks(column: Column) -> Ranks:
+    # Java's total order of doubles: -0.0 below 0.0, NaN above infinity. The bits of a positive double order as
+    # integers, those of a negative one backwards.
+    values = column.to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+
+
+def _dense(ranks: Ranks) -> Ranks:
+    return np.unique(ranks, return_inverse=True)[1].astype(np.int64)
+
+
+def _equal(column: Column, value: Value) -> Booleans:
+    return as_booleans(pc.equal(column, value) if value.is_valid else column.is_null())
+
+
+def _are_empty(lists: Any) -> Booleans:  # noqa: ANN401 - of lists or maps, which are generic in the stubs alone
+    lengths: Positions = np.diff(lists.offsets.to_numpy())
+    return np.asarray(as_booleans(lists.is_valid()) & (lengths == 0), dtype=np.bool_)
+
+
+def _has_equals(default: Value) -> bool:
+    """Whether in Java a default equals what Avro's decoder makes of the same value.
+
+    Not if it is bytes, decimals, which are bytes, or a record: these are of other classes.
+    """
+    kind: ArrowType = default.type
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return not default.as_py()
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind))
+
+
+def _is_one_object(default: Value) -> bool:
+    """Whether Java has one and the same object for a default and for an equal value of a row.
+
+    It has for booleans and for small whole numbers, which Spark also keeps for dates and times: times in microseconds,
+    so that a default in milliseconds is another number than its values, but for zero.
+    """
+    kind: ArrowType = default.type
+    if pa.types.is_boolean(kind):
+        return True
+    if pa.types.is_timestamp(kind) and kind.unit == "ms":
+        return bool(default.cast(pa.int64()).as_py() == 0)
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        whole = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+        return bool(_LEAST_KEPT <= default.cast(whole).as_py() <= _GREATEST_KEPT)
+    return False
+
+
+def _null() -> Value:
+    null: Value = pa.scalar(None, pa.null())
+    return null

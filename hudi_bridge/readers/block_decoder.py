@@ -20,13 +20,12 @@ from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.avro_cursors import Ints
-from hudi_bridge.logformat.block import LogBlock, parse_record_positions
+from hudi_bridge.logformat.block import LogBlock, is_native, native_deletes, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.kinds import BLOCK_KINDS, AvroRows, ColumnRows
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.logformat.native import is_native, native_deletes
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans, ordering_type
-from hudi_bridge.merge.log_records import LogRecords, data_records, delete_records, has_default_ordering, selected
+from hudi_bridge.merge.record_map import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.readers.request import rule_of
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns

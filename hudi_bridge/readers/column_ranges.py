@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_bridge.merge.arrays import Booleans, Column
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.base_formats.footers import BaseFooter, kept_footer
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.readers.filters import (

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import begun
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
-from hudi_bridge.merge.log_records import key_hashes
+from hudi_bridge.merge.record_map import key_hashes
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_scan import LogScan
 from hudi_bridge.readers.merging import MatchedRows, Sink, merge, merge_base_rows
 from hudi_bridge.readers.request import SliceRead
-from hudi_bridge.readers.schedule import begun
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.readers.split_columns import record_keys
 

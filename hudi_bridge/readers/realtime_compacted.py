@@ -13,19 +13,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from hudi_bridge.common.threads import begun, iter_ahead
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Booleans, Positions
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined
-from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.base_formats.opening import open_base_file
-from hudi_bridge.readers.column_ranges import RangesInLogs
-from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
-from hudi_bridge.readers.log_scan import LateLogRows, LogScan
-from hudi_bridge.readers.merge_in_parts import MergeInParts
-from hudi_bridge.readers.merging import MatchedRows, ReplacedRows, RequestedRows, merge
-from hudi_bridge.readers.request import SliceRead
-from hudi_bridge.readers.schedule import begun, iter_ahead
-from hudi_bridge.readers.selective import (
+from hudi_bridge.readers.base_file import (
+    BaseFileColumns,
+    OpenBaseFile,
     ReadExtent,
     RowGroups,
     WantedRows,
@@ -34,6 +28,13 @@ from hudi_bridge.readers.selective import (
     groups_without_logs,
     kept_rows,
 )
+from hudi_bridge.readers.base_formats.opening import open_base_file
+from hudi_bridge.readers.column_ranges import RangesInLogs
+from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
+from hudi_bridge.readers.log_scan import LateLogRows, LogScan
+from hudi_bridge.readers.merge_in_parts import MergeInParts
+from hudi_bridge.readers.merging import MatchedRows, ReplacedRows, RequestedRows, merge
+from hudi_bridge.readers.request import SliceRead
 
 
 class MergingReader:

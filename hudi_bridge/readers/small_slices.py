@@ -20,9 +20,8 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.merge.arrays import Column, Positions, all_positions, as_booleans, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, selected
-from hudi_bridge.merge.record_map import build_record_map
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, require_meta_columns
+from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, selected
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, WantedRows, require_meta_columns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions, bytes_of_row, bytes_when_decoded, runs
 from hudi_bridge.readers.key_matches import matched_columns
@@ -30,7 +29,6 @@ from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.merging import MatchedRows, RequestedRows, merge
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes, rule_of
-from hudi_bridge.readers.selective import WantedRows
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Booleans, as_booleans
-from hudi_bridge.merge.log_records import LogRecords, key_hashes
+from hudi_bridge.merge.record_map import LogRecords, key_hashes
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
+from hudi_bridge.logformat.block import is_native_name, native_block
 from hudi_bridge.logformat.layout import MAGIC
-from hudi_bridge.logformat.native import is_native_name, native_block
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.releases import Series

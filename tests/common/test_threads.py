@@ -12,8 +12,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.common import threads
-from hudi_bridge.common.threads import map_in_threads, map_while_waiting
-from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel, turns_of_process
+from hudi_bridge.common.threads import (
+    begun,
+    iter_ahead,
+    iter_parallel,
+    map_in_threads,
+    map_while_waiting,
+    turns_of_process,
+)
 
 
 def workers() -> list[threading.Thread]:
@@ -23,7 +29,7 @@ def workers() -> list[threading.Thread]:
 @pytest.fixture(autouse=True)
 def no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever has happened, all threads end soon."""
-    monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 4)
+    monkeypatch.setattr("hudi_bridge.common.threads.os.cpu_count", lambda: 4)
     turns_of_process.cache_clear()
     yield
     monkeypatch.undo()

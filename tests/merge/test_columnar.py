@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches, joined, no_matches
-from hudi_bridge.merge.log_records import data_records, delete_records
-from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.record_map import build_record_map, data_records, delete_records
 from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,

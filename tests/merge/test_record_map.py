@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_bridge.merge.log_records import LogRecordMap, LogRecords, data_records, delete_records
-from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, data_records, delete_records
 from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,

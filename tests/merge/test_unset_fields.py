@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_bridge.merge.fold import META_FIELDS, unset_fields
 from hudi_bridge.merge.rules import COMMIT_TIME, FieldFill, MergeRule
-from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 
 ANY_MAP: Any = pa.map_
 ROWS = pa.table(

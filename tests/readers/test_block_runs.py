@@ -16,7 +16,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers import block_decoder, log_scan
 from hudi_bridge.readers.block_decoder import BlockDecoder, runs
 from hudi_bridge.readers.log_scan import LogScan

@@ -17,7 +17,7 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from tests.support.table_writer import META_FIELDS, TableWriter, at
 

@@ -12,7 +12,7 @@ import pytest
 from hudi_bridge import HudiTable, tools
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.merge.log_records import LogRecords, part_of_keys
+from hudi_bridge.merge.record_map import LogRecords, part_of_keys
 from hudi_bridge.readers import block_decoder, log_scan
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, UnsupportedTableError
-from hudi_bridge.logformat.native import native_block
+from hudi_bridge.logformat.block import native_block
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant_range import ordering_time
 from hudi_bridge.tools.checks.examination import examine_storage

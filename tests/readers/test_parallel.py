@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.common.threads import Turns
+from hudi_bridge.common.threads import Turns, begun, iter_ahead, iter_parallel, turns_of_process
 from hudi_bridge.errors import CorruptLogFileError
-from hudi_bridge.readers.schedule import begun, iter_ahead, iter_parallel, turns_of_process
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
 DAMAGE = CorruptLogFileError("a.log", 7, "nothing", "something")
@@ -39,7 +38,7 @@ def workers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 4)
+    monkeypatch.setattr("hudi_bridge.common.threads.os.cpu_count", lambda: 4)
     turns_of_process.cache_clear()
     yield
     turns_of_process.cache_clear()
@@ -76,7 +75,7 @@ def test_sources_are_read_at_the_same_time() -> None:
 
 
 def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.schedule._FIRST_ALONE_SECONDS", 60.0)
+    monkeypatch.setattr("hudi_bridge.common.threads._FIRST_ALONE_SECONDS", 60.0)
     begun = []
 
     def source(number: int) -> Source:
@@ -111,7 +110,7 @@ def test_sources_do_not_wait_long_for_the_first_one() -> None:
 
 
 def test_nothing_else_is_begun_for_a_consumer_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.schedule._FIRST_ALONE_SECONDS", 60.0)
+    monkeypatch.setattr("hudi_bridge.common.threads._FIRST_ALONE_SECONDS", 60.0)
     begun = []
 
     def other() -> Iterator[pa.RecordBatch]:

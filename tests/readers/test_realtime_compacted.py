@@ -15,7 +15,7 @@ import pytest
 
 from hudi_bridge import open_reader, tools
 from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError
-from hudi_bridge.merge.log_records import LogRecordMap
+from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.readers.base_file import OpenBaseFile
 from tests.support.table_writer import Row, TableWriter, at, nested_ordering_table
 

@@ -25,7 +25,7 @@ from hudi_bridge import (
     RealtimeFileSplit,
     StorageError,
 )
-from hudi_bridge.merge.log_records import LogRecordMap
+from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.storage.masking import Location
 from hudi_bridge.storage.ranges import RangesOfHandles
 from hudi_bridge.storage.storage import Storage

@@ -331,7 +331,7 @@ def test_few_small_slices_are_read_by_the_thread_that_asks(
         return read_rows(*arguments, **options)
 
     monkeypatch.setattr("hudi_bridge.dataset._FEW_SMALL_BYTES", few_bytes)
-    monkeypatch.setattr("hudi_bridge.readers.schedule.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("hudi_bridge.common.threads.os.cpu_count", lambda: 2)
     monkeypatch.setattr("hudi_bridge.dataset.read_rows", read)
     assert differences(EXPECTED, dataset.to_table(columns=NAMES)) == []
     assert ({*threads} == {threading.get_ident()}) is is_one

@@ -30,6 +30,7 @@ import pyarrow.dataset as ds
 
 from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.common.display import html_of_properties
+from hudi_bridge.common.threads import most_at_once
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
@@ -49,7 +50,6 @@ from hudi_bridge.inspection import (
     inspect_timeline,
 )
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.readers.schedule import most_at_once
 from hudi_bridge.split_reader import reading_error
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions

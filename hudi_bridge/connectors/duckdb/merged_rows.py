@@ -6,11 +6,11 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.threads import iter_parallel, most_at_once
 from hudi_bridge.connectors.duckdb.native_scan import NativeScan
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices
 from hudi_bridge.readers.request import RowRequest
-from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage

@@ -15,9 +15,9 @@ from hudi_bridge.connectors.trino.compatibility import LogColumns, why_keys_unre
 from hudi_bridge.connectors.trino.sql_types import ArrowType, Dialect, identifier, literal, stored_type
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import is_number
+from hudi_bridge.merge.fold import unset_value
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import unset_value
 from hudi_bridge.splits.split import ReadContext
 
 _SIGN = 0x7FFFFFFFFFFFFFFF
@@ -149,7 +149,7 @@ def compares_not_lower(
 
 
 def _comparables(value: str, kind: ArrowType, rule: MergeRule, dialect: Dialect, *, in_logs: bool) -> tuple[str, ...]:
-    """The SQL expressions that an ordering value is compared by, one after the other; see ``merge.ranks``."""
+    """The SQL expressions that an ordering value is compared by, one after the other; see ``merge.fold``."""
     if rule.sequences_against_base:
         parts = (f"CAST(split_part({value}, '.', {number}) AS bigint)" for number in (1, 2))
         return tuple(f"(CASE WHEN regexp_like({value}, {literal(_SEQUENCE)}) THEN {part} END)" for part in parts)

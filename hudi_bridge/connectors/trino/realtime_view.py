@@ -41,8 +41,8 @@ from hudi_bridge.connectors.trino.sql_types import (
 )
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.fold import META_FIELDS
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import META_FIELDS
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"

@@ -4,7 +4,7 @@ It decodes each chunk of a data block by one call of a function, adds the keys o
 of each record key in the order in which they were written. The survivors meet the base rows in one full join, so that
 the log is decoded once. Conditions apply to the merged rows.
 
-Source: ``merge.rules``, whose tables of outcomes become SQL here; ``merge.log_records`` for what is a delete.
+Source: ``merge.rules``, whose tables of outcomes become SQL here; ``merge.record_map`` for what is a delete.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,27 @@
-"""Opens the base file of a split in its format."""
+"""Opens the base file of a split in its format; the one of a bootstrapped slice is two files, read side by side.
 
+One has the meta columns, the other is the Parquet file that the table was made of. Row ``i`` of both is one record. The
+row groups are those of the file with the other columns.
+
+Source: ``HoodieBootstrapRecordIterator`` and ``PositionBasedFileGroupRecordBuffer`` of Hudi.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.base_formats.bootstrapped import BootstrappedBaseFile
-from hudi_bridge.readers.base_formats.encrypted_parquet import open_parquet
 from hudi_bridge.readers.base_formats.hfile import HFileBaseFile
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile
 from hudi_bridge.readers.base_formats.orc import OrcBaseFile
+from hudi_bridge.readers.base_formats.parquet import open_parquet
+from hudi_bridge.readers.column_ranges import Range
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
@@ -34,3 +50,144 @@ def open_base_file(
         case "lance":
             return LanceBaseFile.open(storage, split, path)
     return open_parquet(storage, split, path, use_threads=use_threads, keep_footer=keep_footer)
+
+
+class BootstrappedBaseFile(OpenBaseFile):
+    """An open base file with meta columns, and the open file with the other columns."""
+
+    def __init__(self, split: RealtimeFileSplit, path: str, meta: OpenBaseFile, source: OpenBaseFile) -> None:
+        """A base file of two open files.
+
+        Raises:
+            CorruptBaseFileError: they differ in their number of rows.
+        """
+        rows = [source.rows_of(group) for group in source.row_groups]
+        names = meta.arrow_schema.names
+        others = [field for field in source.arrow_schema if field.name not in names]
+        schema = pa.schema([*meta.arrow_schema, *others]).with_metadata(meta.arrow_schema.metadata)
+        super().__init__(split, path, schema, rows)
+        self._meta, self._source = meta, source
+        self._meta_names = frozenset(names)
+        if sum(rows) != meta.row_group_starts[-1]:
+            expected = f"{sum(rows)}, as {split.source_path} has"
+            raise CorruptBaseFileError(path, None, f"{meta.row_group_starts[-1]} rows", expected)
+
+    @classmethod
+    def open(cls, storage: Storage, split: RealtimeFileSplit, path: str, *, use_threads: bool) -> Self:
+        """Opens both files; raises like ``open_base_file``."""
+        folder, source_path = split.context.bootstrap_source, split.source_path
+        if folder is None or source_path is None:
+            raise CorruptTableError(path, None, "a split without the folder of its source", "a split of a planner")
+        of_source = replace(split, base_size_bytes=split.source_size_bytes)
+        meta = open_parquet(storage, split, path, use_threads=use_threads)
+        try:
+            source = open_parquet(
+                storage.sibling(folder), of_source, source_path, use_threads=use_threads, dictionaries=()
+            )
+        except BaseException:
+            meta.close()
+            raise
+        try:
+            return cls(split, path, meta, source)
+        except BaseException:
+            meta.close()
+            source.close()
+            raise
+
+    def close(self) -> None:
+        """Close both files."""
+        self._meta.close()
+        self._source.close()
+
+    def batches(
+        self, row_group: int, columns: Sequence[str], rows_per_batch: int, then: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group, in columns of both files."""
+        of_meta = [name for name in columns if name in self._meta_names]
+        others = [name for name in columns if name not in self._meta_names]
+        if not of_meta:
+            yield from self._source.batches(row_group, others, rows_per_batch, then)
+            return
+        rows = self._meta_rows(row_group, of_meta, rows_per_batch)
+        if not others:
+            yield from rows
+            return
+        for one, other in side_by_side(rows, self._source.batches(row_group, others, rows_per_batch, then)):
+            by_name = dict(zip([*of_meta, *others], [*one.columns, *other.columns], strict=True))
+            fields = {field.name: field for field in [*one.schema, *other.schema]}
+            yield pa.record_batch(
+                [by_name[name] for name in columns], schema=pa.schema([fields[name] for name in columns])
+            )
+
+    def _meta_rows(self, row_group: int, columns: Sequence[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The meta columns of the rows of one row group of the other file."""
+        low, high = (int(place) for place in self.row_group_starts[row_group : row_group + 2])
+        for group in self._meta_groups(row_group):
+            start = int(self._meta.row_group_starts[group])
+            for batch in self._meta.batches(group, columns, rows_per_batch):
+                first, end = max(low - start, 0), min(high - start, batch.num_rows)
+                if first < end:
+                    yield batch.slice(first, end - first)
+                start += batch.num_rows
+                if start >= high:
+                    break
+
+    def _meta_groups(self, row_group: int) -> range:
+        """The row groups of the file with meta columns that have rows of a row group of the other file."""
+        low, high = self.row_group_starts[row_group : row_group + 2]
+        starts = self._meta.row_group_starts
+        first, end = np.searchsorted(starts, low, "right") - 1, np.searchsorted(starts, high, "left")
+        return range(int(first), min(int(end), len(self._meta.row_groups)))
+
+    def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
+        """The row groups that may hold rows passing a filter, by statistics of columns that are no meta columns."""
+        return self._source.matching_row_groups(row_filter, schema)
+
+    def ranges(self, column: str) -> Sequence[Range | bool]:
+        """The range of a column of the query in each row group, by their statistics."""
+        return self._source.ranges(column)
+
+    def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
+        """The least and greatest text of a top-level column in a row group; None if statistics do not tell."""
+        if column not in self._meta_names:
+            return self._source.text_range(row_group, column)
+        found = [self._meta.text_range(group, column) for group in self._meta_groups(row_group)]
+        known = [one for one in found if one is not None]
+        if not known or len(known) < len(found):
+            return None
+        return min(least for least, _ in known), max(greatest for _, greatest in known)
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """The stored size of some top-level columns in a row group, and of those that have to be read with them."""
+        names = tuple(columns)
+        meta = sum(self._meta.stored_bytes(group, names) for group in self._meta_groups(row_group))
+        return meta + self._source.stored_bytes(row_group, self._others(names))
+
+    def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
+        """The size without compression of each leaf of some top-level columns in a row group."""
+        names = tuple(columns)
+        meta = (self._meta.leaf_bytes(group, names) for group in self._meta_groups(row_group))
+        return chain(*meta, self._source.leaf_bytes(row_group, self._others(names)))
+
+    def _others(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in self._meta_names)
+
+
+def side_by_side(
+    ones: Iterator[pa.RecordBatch], others: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """As many rows at a time as both have; what one of them has beyond the rows of the other is read and left out."""
+    one = other = None
+    while True:
+        one = next(ones, None) if one is None or not one.num_rows else one
+        other = next(others, None) if other is None or not other.num_rows else other
+        if one is None or other is None:
+            break
+        rows = min(one.num_rows, other.num_rows)
+        if rows:
+            yield one.slice(0, rows), other.slice(0, rows)
+        one, other = one.slice(rows), other.slice(rows)
+    # What is wrong with a file that ends early is said when its end is read.
+    for rest in (ones, others):
+        for _ in rest:
+            pass

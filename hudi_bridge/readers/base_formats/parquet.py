@@ -1,13 +1,13 @@
-"""Parquet base files.
+"""Parquet base files: column chunks in a store are fetched with those close by in one request; some are read with keys.
 
-Fetches the column chunks of a base file in a store: those that are close together in one request.
+Of files that are read with keys, statistics are not used, footers are not kept, and columns are not fetched ahead.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.imports import ds
 from hudi_bridge.common.threads import Workers, map_in_threads
+from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, ROWS_PER_BATCH, OpenBaseFile, decoded_schema
@@ -28,12 +29,14 @@ from hudi_bridge.readers.base_formats.footers import (
     text_range,
 )
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
-from hudi_bridge.readers.base_formats.stored import cause_of, open_stored
+from hudi_bridge.readers.base_formats.stored import cause_of, data_file_gone, open_stored
 from hudi_bridge.readers.column_ranges import Range, ranges_of_row_groups
 from hudi_bridge.readers.request import referenced_columns
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.splits.decryption import decrypting, open_decrypted, properties_of
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.ranges import FileOfRanges
-from hudi_bridge.storage.storage import Storage
+from hudi_bridge.storage.storage import DecryptionProperties, Storage
 
 _REQUESTS_AT_ONCE = 4
 _REQUEST_BYTES = 1 << 23
@@ -43,125 +46,34 @@ _MOST_AHEAD_BYTES = 1 << 26
 """The bytes of a row group that are fetched while the one before is decoded; the rest follow."""
 _MOST_HELD_BYTES = 1 << 28
 """Column chunks of a row group that take more are read piece by piece, as they are decoded."""
-
 ByteRange = tuple[int, int]
 """The offset of the first byte and that after the last."""
-
 _Wanted = tuple[int, tuple[str, ...]]
 """A row group and top-level columns of it."""
-
-
-class ColumnChunks:
-    """The column chunks of one base file, which are in memory while they are decoded."""
-
-    def __init__(self, file: FileOfRanges, footer: pq.FileMetaData) -> None:
-        self._file = file
-        self._footer = footer
-        self._ahead: tuple[_Wanted, Workers[list[int]]] | None = None
-
-    def are_large(self, row_group: int, columns: Iterable[str]) -> bool:
-        """Whether these columns of a row group are better not in memory as a whole."""
-        return sum(end - start for start, end in _chunks(self._footer, row_group, columns)) > _MOST_HELD_BYTES
-
-    @contextmanager
-    def fetched(self, row_group: int, columns: Iterable[str], then: int | None = None) -> Iterator[None]:
-        """A context in which top-level columns of a row group are in memory.
-
-        A background thread fetches those of the row group that is read ``then``.
-        """
-        names = tuple(columns)
-        held = [*self._fetched_ahead((row_group, names)), *self._file.take_first()]
-        try:
-            held += self.fetch(row_group, names)
-            if then is not None:
-                self._begin((then, names))
-            yield
-        finally:
-            for number in held:
-                self._file.release(number)
-
-    def close(self) -> None:
-        """Stop what is being fetched."""
-        if self._ahead is not None:
-            _, workers = self._ahead
-            workers.stopped = True
-            workers.end()
-
-    def _begin(self, wanted: _Wanted) -> None:
-        self.close()
-        workers = Workers([lambda: iter([self.fetch(*wanted, _MOST_AHEAD_BYTES)])], 1, 1)
-        self._ahead = (wanted, workers)
-        workers.start()
-
-    def _fetched_ahead(self, wanted: _Wanted) -> list[int]:
-        """What was fetched in the background, unless that was something else."""
-        if self._ahead is None or self._ahead[0] != wanted:
-            return []
-        [held] = self._ahead[1].items()
-        self.close()
-        self._ahead = None
-        return held
-
-    def fetch(self, row_group: int, columns: Iterable[str], most_bytes: int | None = None) -> list[int]:
-        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before.
-
-        With ``most_bytes``, those that come first in the file are held, up to that many bytes.
-        """
-        chunks = sorted(self._within_file(_chunks(self._footer, row_group, columns)))
-        new = [one for one in chunks if not self._file.holds(one[0], one[1] - one[0])]
-        if most_bytes is not None:
-            sizes = accumulate(end - start for start, end in new)
-            new = [one for one, size in zip(new, sizes, strict=True) if size <= most_bytes]
-        missing = merged_ranges(new)
-        contents = [pa.allocate_buffer(end - start) for start, end in missing]
-        pieces = [piece for one, content in zip(missing, contents, strict=True) for piece in _pieces(one, content)]
-        map_in_threads(lambda piece: self._file.read_into(*piece), pieces, _REQUESTS_AT_ONCE)
-        return [self._file.hold(start, content) for (start, _), content in zip(missing, contents, strict=True)]
-
-    def _within_file(self, ranges: Iterable[ByteRange]) -> Iterator[ByteRange]:
-        """The ranges up to the end of the file; a damaged footer may name others."""
-        for start, end in ranges:
-            if 0 <= start < min(end, self._file.size_bytes):
-                yield start, min(end, self._file.size_bytes)
-
-
-def _chunks(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> list[ByteRange]:
-    """Where the chunks of top-level columns are; those of columns that the file does not have are left out."""
-    wanted = set(columns)
-    group = footer.row_group(row_group)
-    ranges = []
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        path = chunk.path_in_schema
-        # A name may hold dots.
-        if path in wanted or any(path[:place] in wanted for place, sign in enumerate(path) if sign == "."):
-            starts = [one for one in (chunk.dictionary_page_offset, chunk.data_page_offset) if one]
-            start = min(starts, default=0)
-            ranges.append((start, start + chunk.total_compressed_size))
-    return ranges
-
-
-def merged_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
-    """The ranges in ascending order; those that overlap or are close together are one."""
-    merged: list[ByteRange] = []
-    for start, end in sorted(ranges):
-        if merged and start - merged[-1][1] <= _MOST_GAP_BYTES:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _pieces(whole: ByteRange, content: pa.Buffer) -> Iterator[tuple[memoryview, int]]:
-    """The parts of a range that one request each has to fill, with their offsets in the file."""
-    view = memoryview(content).cast("B")
-    for begin in range(0, len(view), _REQUEST_BYTES):
-        yield view[begin : begin + _REQUEST_BYTES], whole[0] + begin
-
-
 _KIND = "Parquet"
 _PIECE_BYTES = 1 << 20
 """How much of each column of a large row group is read at a time."""
+
+
+def open_parquet(
+    storage: Storage,
+    split: RealtimeFileSplit,
+    path: str,
+    *,
+    use_threads: bool,
+    keep_footer: bool = False,
+    dictionaries: Sequence[str] = DICTIONARY_COLUMNS,
+) -> OpenBaseFile:
+    """Opens a Parquet file, with its keys if there are any; arguments are as for ``ParquetBaseFile.open``.
+
+    Raises like ``open_base_file``.
+    """
+    properties = properties_of(storage, path)
+    if properties is not None:
+        return EncryptedParquetFile(storage, split, path, properties, use_threads=use_threads)
+    return ParquetBaseFile.open(
+        storage, split, path, use_threads=use_threads, keep_footer=keep_footer, dictionaries=dictionaries
+    )
 
 
 class ParquetBaseFile(OpenBaseFile):
@@ -362,6 +274,113 @@ class ParquetBaseFile(OpenBaseFile):
         return self._chunks.fetched(row_group, columns, then)
 
 
+class EncryptedParquetFile(OpenBaseFile):
+    """An open Parquet base file with its keys."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        split: RealtimeFileSplit,
+        path: str,
+        properties: DecryptionProperties,
+        *,
+        use_threads: bool,
+    ) -> None:
+        """Opens the file; raises like ``open_base_file``.
+
+        Raises:
+            QueryError: the properties are not for this file.
+        """
+        self._storage, self._properties, self._use_threads = storage, properties, use_threads
+        try:
+            self._opened, _ = open_stored(storage, split, path)
+            first = open_decrypted(storage, path, self._opened, properties)
+        except FileNotFoundError as error:
+            raise data_file_gone(storage, split, path) from error
+        footer = self._footer = first.metadata
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        rows, self._sizes = [group.num_rows for group in groups], [group.total_byte_size for group in groups]
+        super().__init__(split, path, decoded_schema(first.schema_arrow), rows)
+        if sum(rows) != footer.num_rows:
+            raise CorruptBaseFileError(path, None, f"row groups of {sum(rows)} rows", f"{footer.num_rows}")
+        self._legacy_dates = LegacyDates.of(footer, self.arrow_schema, path, has_statistics=False)
+        self._readers = {ROWS_PER_BATCH: first}
+
+    def close(self) -> None:
+        """Close the file."""
+        for reader in self._readers.values():
+            reader.close(force=True)
+        self._opened.close()
+
+    def batches(
+        self,
+        row_group: int,
+        columns: Sequence[str],
+        rows_per_batch: int,
+        then: int | None = None,  # noqa: ARG002 - nothing is fetched ahead
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one row group, in top-level columns of the file, with dates of the Gregorian calendar.
+
+        Raises:
+            CorruptBaseFileError: the data of a file that is not encrypted cannot be decoded.
+            QueryError: the properties lack the key of a column.
+            UnsupportedTableError: times are of a time zone that is not known.
+        """
+        rows = self._stored(row_group, list(columns), rows_per_batch)
+        return rows if self._legacy_dates is None else map(self._legacy_dates.rebased, rows)
+
+    def _stored(self, row_group: int, columns: list[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        storage, path = self._storage, self.path
+
+        def iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+            return file.iter_batches(
+                rows_per_batch, row_groups=[row_group], columns=columns, use_threads=self._use_threads
+            )
+
+        def decode(opened: pa.NativeFile) -> None:
+            for _ in iter_batches(pq.ParquetFile(opened, decryption_properties=self._properties)):
+                pass
+
+        # All iterations of one reader share the size.
+        if rows_per_batch not in self._readers:
+            self._readers[rows_per_batch] = open_decrypted(storage, path, self._opened, self._properties, self._footer)
+        try:
+            with decrypting(storage, path, decode):
+                batches = iter_batches(self._readers[rows_per_batch])
+            while True:
+                with decrypting(storage, path, decode):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
+        except FileNotFoundError as error:
+            raise data_file_gone(storage, self._split, path) from error
+
+    def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
+        """The least and greatest commit time in a row group, by its rows; None of other columns.
+
+        On commit times it depends which rows are merged, and on other columns only how many are read.
+        """
+        if column != COMMIT_TIME_COLUMN or column not in self.arrow_schema.names:
+            return None
+        least, greatest = None, None
+        for batch in self.batches(row_group, [column], ROWS_PER_BATCH):
+            ends: Any = pc.min_max(batch.column(0)).as_py()
+            if ends["min"] is not None:
+                least = min(least or ends["min"], ends["min"])
+                greatest = max(greatest or ends["max"], ends["max"])
+        return None if least is None or greatest is None else (least, greatest)
+
+    def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
+        """About the stored size of some top-level columns in a row group, as if all were of one size."""
+        return sum(self.leaf_bytes(row_group, columns))
+
+    def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
+        """About the size of each of some top-level columns in a row group, of which the sum is known."""
+        each = self._sizes[row_group] // max(1, len(self.arrow_schema.names))
+        return [each for _ in columns]
+
+
 def _parquet_file(
     opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", dictionaries: Sequence[str], *, by_pieces: bool
 ) -> pq.ParquetFile:
@@ -381,3 +400,111 @@ def _parquet_file(
         read_dictionary=[name for name in dictionaries if name in names],
         page_checksum_verification=True,
     )
+
+
+class ColumnChunks:
+    """The column chunks of one base file, which are in memory while they are decoded."""
+
+    def __init__(self, file: FileOfRanges, footer: pq.FileMetaData) -> None:
+        self._file = file
+        self._footer = footer
+        self._ahead: tuple[_Wanted, Workers[list[int]]] | None = None
+
+    def are_large(self, row_group: int, columns: Iterable[str]) -> bool:
+        """Whether these columns of a row group are better not in memory as a whole."""
+        return sum(end - start for start, end in _chunks(self._footer, row_group, columns)) > _MOST_HELD_BYTES
+
+    @contextmanager
+    def fetched(self, row_group: int, columns: Iterable[str], then: int | None = None) -> Iterator[None]:
+        """A context in which top-level columns of a row group are in memory.
+
+        A background thread fetches those of the row group that is read ``then``.
+        """
+        names = tuple(columns)
+        held = [*self._fetched_ahead((row_group, names)), *self._file.take_first()]
+        try:
+            held += self.fetch(row_group, names)
+            if then is not None:
+                self._begin((then, names))
+            yield
+        finally:
+            for number in held:
+                self._file.release(number)
+
+    def close(self) -> None:
+        """Stop what is being fetched."""
+        if self._ahead is not None:
+            _, workers = self._ahead
+            workers.stopped = True
+            workers.end()
+
+    def _begin(self, wanted: _Wanted) -> None:
+        self.close()
+        workers = Workers([lambda: iter([self.fetch(*wanted, _MOST_AHEAD_BYTES)])], 1, 1)
+        self._ahead = (wanted, workers)
+        workers.start()
+
+    def _fetched_ahead(self, wanted: _Wanted) -> list[int]:
+        """What was fetched in the background, unless that was something else."""
+        if self._ahead is None or self._ahead[0] != wanted:
+            return []
+        [held] = self._ahead[1].items()
+        self.close()
+        self._ahead = None
+        return held
+
+    def fetch(self, row_group: int, columns: Iterable[str], most_bytes: int | None = None) -> list[int]:
+        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before.
+
+        With ``most_bytes``, those that come first in the file are held, up to that many bytes.
+        """
+        chunks = sorted(self._within_file(_chunks(self._footer, row_group, columns)))
+        new = [one for one in chunks if not self._file.holds(one[0], one[1] - one[0])]
+        if most_bytes is not None:
+            sizes = accumulate(end - start for start, end in new)
+            new = [one for one, size in zip(new, sizes, strict=True) if size <= most_bytes]
+        missing = merged_ranges(new)
+        contents = [pa.allocate_buffer(end - start) for start, end in missing]
+        pieces = [piece for one, content in zip(missing, contents, strict=True) for piece in _pieces(one, content)]
+        map_in_threads(lambda piece: self._file.read_into(*piece), pieces, _REQUESTS_AT_ONCE)
+        return [self._file.hold(start, content) for (start, _), content in zip(missing, contents, strict=True)]
+
+    def _within_file(self, ranges: Iterable[ByteRange]) -> Iterator[ByteRange]:
+        """The ranges up to the end of the file; a damaged footer may name others."""
+        for start, end in ranges:
+            if 0 <= start < min(end, self._file.size_bytes):
+                yield start, min(end, self._file.size_bytes)
+
+
+def _chunks(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> list[ByteRange]:
+    """Where the chunks of top-level columns are; those of columns that the file does not have are left out."""
+    wanted = set(columns)
+    group = footer.row_group(row_group)
+    ranges = []
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        path = chunk.path_in_schema
+        # A name may hold dots.
+        if path in wanted or any(path[:place] in wanted for place, sign in enumerate(path) if sign == "."):
+            starts = [one for one in (chunk.dictionary_page_offset, chunk.data_page_offset) if one]
+            start = min(starts, default=0)
+            ranges.append((start, start + chunk.total_compressed_size))
+    return ranges
+
+
+def merged_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
+    """The ranges in ascending order; those that overlap or are close together are one."""
+    merged: list[ByteRange] = []
+    for start, end in sorted(ranges):
+        if merged and start - merged[-1][1] <= _MOST_GAP_BYTES:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _pieces(whole: ByteRange, content: pa.Buffer) -> Iterator[tuple[memoryview, int]]:
+    """The parts of a range that one request each has to fill, with their offsets in the file."""
+    view = memoryview(content).cast("B")
+    for begin in range(0, len(view), _REQUEST_BYTES):
+        yield view[begin : begin + _REQUEST_BYTES], whole[0] + begin

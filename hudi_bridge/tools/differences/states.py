@@ -40,13 +40,13 @@ from hudi_bridge.changes.slice_differences import (
 from hudi_bridge.changes.split import GroupChange
 from hudi_bridge.changes.writes import KeptFiles, later_writes, whole_groups
 from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.threads import iter_parallel, most_at_once
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
-from hudi_bridge.merge.log_records import key_hashes
+from hudi_bridge.merge.record_map import key_hashes
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes
-from hudi_bridge.readers.schedule import iter_parallel, most_at_once
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import reader_for

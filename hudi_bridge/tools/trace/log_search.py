@@ -11,7 +11,7 @@ from hudi_bridge.errors import DataFileGoneError, HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
-from hudi_bridge.merge.log_records import LogRecords, selected
+from hudi_bridge.merge.record_map import LogRecords, selected
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
 from hudi_bridge.readers.log_scan import read_log_file

@@ -19,8 +19,7 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import all_positions, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
-from hudi_bridge.merge.log_records import selected
-from hudi_bridge.merge.record_map import build_record_map
+from hudi_bridge.merge.record_map import build_record_map, selected
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import SplitPlanner

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hudi_bridge.common.display import is_nested, to_json, values_as_text
 from hudi_bridge.merge.arrays import Column, Value, ordering_values
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.fold import META_FIELDS, ordering_ranks, unset_fields
 from hudi_bridge.merge.ordering import (
     DELETE,
     EARLIER,
@@ -27,9 +27,8 @@ from hudi_bridge.merge.ordering import (
     log_replaces_base,
     what_is,
 )
-from hudi_bridge.merge.ranks import ordering_ranks
+from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.merge.unset_fields import META_FIELDS, unset_fields
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from hudi_bridge.splits.split import ReadContext
 
@@ -63,7 +62,7 @@ class RecordVersion:
     1; ``offset`` is the byte at which the block starts. Both are None for a base row. ``ordering`` is empty if the
     merge rule compares no ordering value. ``delete`` is what makes the version a delete, None if it is not one.
     ``absent`` names the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version
-    is in a delete block. ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.log_records``.
+    is in a delete block. ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.record_map``.
 
     Part of a ``FileGroupHistory``.
     """

@@ -9,15 +9,15 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.threads import iter_parallel
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.scan import live_blocks
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.log_records import LogRecords
+from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.request import RowRequest, SplitRead
-from hudi_bridge.readers.schedule import iter_parallel
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.split_reader import reader_for
 from hudi_bridge.splits.planner import SplitPlanner
