@@ -49,6 +49,7 @@ def contenders() -> list[Contender]:
         Contender(name="hudi-bridge through Python, 3.5", reader="passing", python=PYTHON35),
         Contender(name="hudi-bridge, 4.x", reader="bridge", python=Path(sys.executable)),
         Contender(name="hudi-bridge by the public API, 4.x", reader="public", python=Path(sys.executable)),
+        Contender(name="hudi-bridge by Spark Connect, 4.x", reader="connect", python=Path(sys.executable)),
     ]
 
 

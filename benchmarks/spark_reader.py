@@ -1,11 +1,12 @@
 """Times reads in one Spark session: ``spark_reader READER TABLE CORES [BUNDLE]``.
 
 READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``, ``public`` for the latter by Spark's public
-API alone, ``passing`` with all rows passing through Python. Each read runs once as a warm-up. Its answer and the names
-of reads are the first line of the output, in JSON. Each line of the input is the name of a read, which is timed from
-opening the table to the last row; with ``bridge`` and ``public``, there is another of a DataFrame that is open already
-(``again``). Its seconds are a line of the output. Rows go to Spark's ``noop`` sink, into an aggregate, or to Python.
-The last line, after the end of the input, has the heap in use.
+API alone, ``connect`` for the same in a session of Spark Connect, ``passing`` with all rows passing through Python.
+Each read runs once as a warm-up. Its answer and the names of reads are the first line of the output, in JSON. Each line
+of the input is the name of a read, which is timed from opening the table to the last row; with the readers whose rows
+do not all pass through Python, there is another of a DataFrame that is open already (``again``). Its seconds are a line
+of the output. Rows go to Spark's ``noop`` sink, into an aggregate, or to Python. The last line, after the end of the
+input, has the heap in use.
 """
 
 import json
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
@@ -31,9 +33,11 @@ Open = Callable[[], DataFrame]
 Reads = dict[str, Callable[[], object]]
 
 
-def session(cores: str, bundle: str | None) -> SparkSession:
+def session(reader: str, cores: str, bundle: str | None) -> SparkSession:
+    # The server of Spark Connect is the JVM of this process.
+    start = SparkSession.builder.remote if reader == "connect" else SparkSession.builder.master
     builder = (
-        SparkSession.builder.master(f"local[{cores}]")
+        start(f"local[{cores}]")
         .config("spark.driver.memory", "4g")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -90,9 +94,9 @@ READS = {
 }
 
 
-def heap_bytes(spark: SparkSession) -> int:
+def heap_bytes() -> int:
     """What the JVM holds after a garbage collection."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other access
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark has no other access
     jvm.System.gc()
     runtime = jvm.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory())
@@ -107,19 +111,19 @@ def timed(run: Callable[[], object]) -> dict[str, float]:
 
 
 def main(reader: str, table: str, cores: str, bundle: str | None) -> None:
-    spark = session(cores, bundle)
-    spark.sparkContext.setLogLevel("OFF")
+    spark = session(reader, cores, bundle)
+    SparkContext.getOrCreate().setLogLevel("OFF")
     opened = opener(spark, reader, table)
     reads: Reads = {name: partial(lambda run: run(opened()), run) for name, run in READS.items()}
     answers = {name: run() for name, run in reads.items()}
     frame = opened()
     rows = frame.count()
-    if reader in ("bridge", "public"):
+    if reader in ("bridge", "public", "connect"):
         reads |= {again(name): partial(run, frame) for name, run in READS.items()}
     say({"spark": pyspark.__version__, "rows": rows, "answers": answers, "reads": list(reads)})
     for line in sys.stdin:
         say(timed(reads[line.strip()]))
-    say({"heap_bytes": heap_bytes(spark)})
+    say({"heap_bytes": heap_bytes()})
     spark.stop()
 
 

@@ -55,7 +55,7 @@ class Environment:
 
 
 ENVIRONMENTS: Mapping[str, Environment] = {
-    ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark]", "--group", "dev")),
+    ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark,spark-connect]", "--group", "dev")),
     ".venv-core": Environment(requirements=("-e", ".", "--group", "core"), is_oldest=True),
     ".venv-docs": Environment(requirements=("--group", "docs")),
     ".venv-libraries": Environment(

@@ -69,6 +69,11 @@ rows = scan("trips")
 assert rows.select(polars.len()).collect().item() == {ROWS}
 assert rows.filter(polars.col("city") == "sf").select("fare").collect().columns == ["fare"]
 """,
+    "spark-connect": """
+from hudi_bridge.connectors import spark
+from pyspark.sql.connect.session import SparkSession
+assert SparkSession and spark.read and spark.register
+""",
     "spark": """
 from hudi_bridge.connectors import spark
 from hudi_bridge.connectors.spark.data_source import HudiBridgeDataSource

@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
+from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
+from hudi_bridge.connectors.spark.native_files import cause_of
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
@@ -72,7 +75,7 @@ def read(
         pyspark.errors.PySparkException: the merge has failed; ``cause_of`` has the cause.
     """
     # On a cluster, the Python of this machine says nothing about that of the executors.
-    if (spark.sparkContext.master or "").startswith("local"):
+    if runs_locally(spark):
         require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE_KEY: query_type})
     given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
@@ -89,15 +92,26 @@ def read(
     needed = list(dict.fromkeys((*names, *parsed.columns)))
     listing = query.listing(needed, parsed.conditions)
     if query.options.query not in _SNAPSHOT_QUERIES:
-        rows = frame_of(spark, listing.plan(spark.sparkContext.defaultParallelism))
-        return _narrowed(rows, filter, names)
+        rows = frame_of(spark, listing.plan(parallelism_of(spark)))
+        return _analyzed(spark, _narrowed(rows, filter, names))
     rows, routes = snapshot_frame(spark, listing)
-    return note_routes(_narrowed(rows, filter, names), routes)
+    return note_routes(_analyzed(spark, _narrowed(rows, filter, names)), routes)
 
 
 def _narrowed(rows: DataFrame, condition: str | None, columns: Sequence[str]) -> DataFrame:
     filtered = rows if condition is None else rows.where(condition)
     return filtered if filtered.columns == columns else filtered.select([col(quoted(name)) for name in columns])
+
+
+def _analyzed(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The DataFrame, after the errors that a classic session raises when a DataFrame is made."""
+    if context_of(spark) is None:
+        try:
+            # The server keeps the analyzed plan for later uses of the DataFrame.
+            _ = frame.schema
+        except AnalysisException as error:
+            raise cause_of(error) or error from error
+    return frame
 
 
 def register(spark: SparkSession) -> None:
@@ -113,7 +127,7 @@ def register(spark: SparkSession) -> None:
     # Data sources plan in processes on the driver's machine, on a cluster too.
     require_same_python(spark)
     # The processes of the driver that plan queries have no access to the session.
-    attributes = {"parallelism": spark.sparkContext.defaultParallelism}
+    attributes = {"parallelism": parallelism_of(spark)}
     spark.dataSource.register(type("HudiBridge", (HudiBridgeDataSource,), attributes))
     if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _FIRST_WITH_PUSHDOWN:
         spark.conf.set(_PUSHDOWN, "true")

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from hudi_bridge.connectors.spark.connect import context_of
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Plan, Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
@@ -62,6 +63,7 @@ T = TypeVar("T")
 # Tasks that are part of the function reach all workers. Larger ones become rows, which pass through one more worker.
 _MAX_FUNCTION_BYTES = 1 << 20
 _TASKS = StructType([StructField("task", BinaryType(), nullable=False)])
+_NUMBERED_TASKS = StructType([StructField("id", LongType(), nullable=False), *_TASKS])
 
 
 def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
@@ -77,13 +79,18 @@ def map_one_per_task(
 ) -> DataFrame:
     """The rows that ``run`` yields for each of ``tasks``, in one Spark task each."""
     pickled = [pickle.dumps(task) for task in tasks]
+    numbers = spark.range(0, len(pickled), 1, max(1, len(pickled)))
     if sum(map(len, pickled)) <= _MAX_FUNCTION_BYTES:
-        numbers = spark.range(0, len(pickled), 1, max(1, len(pickled)))
         return numbers.mapInArrow(partial(_run_numbered, run, pickled), schema)
-    rows = spark.createDataFrame(
-        spark.sparkContext.parallelize([(bytearray(task),) for task in pickled], len(pickled)), _TASKS
-    )
-    return rows.mapInArrow(partial(_run_each, run), schema)
+    rows = [(bytearray(task),) for task in pickled]
+    context = context_of(spark)
+    if context is not None:
+        task_rows = spark.createDataFrame(context.parallelize(rows, len(rows)), _TASKS)
+    else:
+        # Spark Connect has no other way to make a partition of each row.
+        numbered = spark.createDataFrame([(number, *row) for number, row in enumerate(rows)], _NUMBERED_TASKS)
+        task_rows = numbers.join(numbered.hint("broadcast"), "id", "left").select(_TASKS.names)
+    return task_rows.mapInArrow(partial(_run_each, run), schema)
 
 
 def _run_numbered(

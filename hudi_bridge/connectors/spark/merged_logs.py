@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from hudi_bridge.connectors.spark.connect import parallelism_of, release_in_thread
 from hudi_bridge.connectors.spark.deleted_rows import (
     BITS,
     BLOCKS_LAYOUT,
@@ -103,7 +104,7 @@ def merge_logs(
         meanwhile()
         _collect_garbage(spark)
 
-    cores = spark.sparkContext.defaultParallelism
+    cores = parallelism_of(spark)
     splits = [listing.splits[index] for index in indexes]
     weights = [split.weight if split.has_logs else _FOOTER_WEIGHT for split in splits]
     groups = pack(weights, listing.options.partition_bytes, cores)
@@ -172,6 +173,7 @@ class _CheckpointedLogs(MergedLogs):
         columns = StructType([*marks, *BLOCKS_SCHEMA, *spark_schema(job.reading.schema)])
         # Without the checkpoint, each use of a DataFrame would merge again.
         self._rows = map_one_per_task(spark, tasks, partial(_rows_of_all_kinds, job), columns).localCheckpoint()
+        release_in_thread(self._rows)
         reports: Reports[MergedSlice] = {}
         for row in self._of_kind(_REPORTS, [_REPORT]).collect():
             reports.update(pickle.loads(row[0]))  # noqa: S301 - from the tasks of this job

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from hudi_bridge.connectors.spark.connect import parallelism_of
 from hudi_bridge.connectors.spark.deleted_rows import PREFIX
 from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, merge_logs
@@ -144,7 +145,7 @@ def snapshot_frame(spark: SparkSession, listing: Listing) -> tuple[DataFrame, Sl
         reasons |= misread
     if reasons or not frames:
         others = replace(listing, splits=tuple(listing.splits[index] for index in sorted(reasons)))
-        frames.append(frame_of(spark, others.plan(spark.sparkContext.defaultParallelism)))
+        frames.append(frame_of(spark, others.plan(parallelism_of(spark))))
     routes = SliceRoutes(native=len(listing.splits) - len(reasons), others=Counter(reasons.values()))
     if reasons:
         _LOG.info("%d slices are read by Spark itself, others not: %s", routes.native, dict(routes.others))

@@ -7,7 +7,8 @@ directory of its archive again: fifteen times in all for PySpark, Py4J and a lar
 Dropping an importer costs nothing, because Python makes it again at the next import. Importers of archives that jobs
 have added stay, since those archives may change.
 
-Source: ``pyspark.worker.main``, ``PythonUtils.sparkPythonPath`` of Spark, ``zipimporter.invalidate_caches`` of Python.
+Source: ``pyspark.worker.main``, ``PythonUtils.sparkPythonPath`` and ``SparkConnectPlanner`` of Spark,
+``zipimporter.invalidate_caches`` of Python.
 """
 
 import os
@@ -21,6 +22,7 @@ from zipimport import zipimporter
 
 from pyspark.sql import SparkSession
 
+from hudi_bridge.connectors.spark.connect import context_of, server_is_here
 from hudi_bridge.errors import QueryError
 
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"  # runs on Python 2, too
@@ -30,10 +32,17 @@ _TIMEOUT_SECONDS = 30
 def require_same_python(spark: SparkSession) -> None:
     """Raises unless the workers that Spark starts on the driver's machine run the driver's version of Python.
 
+    Of workers of a server of Spark Connect that runs elsewhere, nothing is known; Spark refuses another version.
+
     Raises:
         QueryError: they run another minor version; PySpark cannot pass functions between minor versions.
     """
-    require_version_of_driver(spark.sparkContext.pythonExec)
+    context = context_of(spark)
+    if context is not None:
+        require_version_of_driver(context.pythonExec)
+    elif server_is_here():
+        variables = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+        require_version_of_driver(next((os.environ[name] for name in variables if name in os.environ), "python3"))
 
 
 def require_version_of_driver(python: str) -> None:

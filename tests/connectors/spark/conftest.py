@@ -1,4 +1,7 @@
-"""One Spark session for all tests that need no special one. If it cannot start, they fail."""
+"""One classic Spark session and one of Spark Connect for all tests that need no special ones.
+
+If they cannot start, these tests fail.
+"""
 
 import os
 import sys
@@ -9,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hudi_bridge.connectors.spark import register
+from tests.connectors.spark import connect_server
 from tests.connectors.spark.processes import environment
 
 # PySpark does not know the newest pandas, and closes its sockets late.
@@ -39,3 +43,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server.connect_server(tmp_path_factory.mktemp("connect")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def connect_session(connect_url: str) -> Iterator[SparkSession]:
+    session = connect_server.session(connect_url)
+    with connect_server.as_connect():
+        register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def connect(connect_session: SparkSession) -> Iterator[SparkSession]:
+    with connect_server.as_connect():
+        yield connect_session

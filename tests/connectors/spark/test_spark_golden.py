@@ -20,7 +20,11 @@ READ_PER_GROUP = 1
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_spark_rows_are_those_of_hudi:
         parametrize_keys(metafunc, ANSWERED, CASES_PER_GROUP)
-    if metafunc.function in (test_rows_of_read_are_those_of_hudi, test_rows_by_the_public_api_are_those_of_hudi):
+    if metafunc.function in (
+        test_rows_of_read_are_those_of_hudi,
+        test_rows_by_the_public_api_are_those_of_hudi,
+        test_rows_through_spark_connect_are_those_of_hudi,
+    ):
         parametrize_keys(metafunc, ANSWERED, READ_PER_GROUP)
 
 
@@ -43,6 +47,14 @@ def test_rows_by_the_public_api_are_those_of_hudi(
 ) -> None:
     monkeypatch.setattr(jvm, "reason_unavailable", lambda _: "a test")
     require_rows_of_read(spark, QUERIES[key])
+
+
+@pytest.mark.engine("spark connect")
+def test_rows_through_spark_connect_are_those_of_hudi(connect: SparkSession, key: Key) -> None:
+    query = QUERIES[key]
+    require_rows_of_read(connect, query)
+    rows = connect.read.format("hudi_bridge").options(**query.reader_options).load(str(query.table))
+    assert differences(answer_of(query), rows.where(query.where_in_spark).toArrow()) == []
 
 
 def require_rows_of_read(spark: SparkSession, query: GoldenQuery) -> None:
