@@ -348,7 +348,7 @@ class HudiDataset(ds.FileSystemDataset):
         if self.query_type is QueryType.CHANGES:
             raise QueryError("get", "changes, which have no record keys", "a snapshot, or the rows of a range")
         request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
-        request = replace(request, record_keys=spellings_of(keys, self.context), is_held=True)
+        request = replace(request, record_keys=spellings_of(keys, self.context), is_materialized=True)
         schema = pa.schema([self.schema.field(name) for name in request.columns])
         read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
         return BatchScanner(schema, read, self._replanning).to_table()
@@ -384,7 +384,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
         read = partial(self._batches, request, use_threads=use_threads)
-        read_all = partial(self._batches, replace(request, is_held=True), use_threads=use_threads)
+        read_all = partial(self._batches, replace(request, is_materialized=True), use_threads=use_threads)
         if not isinstance(columns, Mapping):
             return BatchScanner(schema, read, self._replanning, read_all)
         expressions = dict(columns)
@@ -540,7 +540,7 @@ class HudiDataset(ds.FileSystemDataset):
             for split in with_small_ones_together(self._storage, splits, request, at_once)
         ]
         sources = [partial(read_rows, read, context) for read in reads]
-        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_held)
+        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_materialized)
 
 
 def _local_at_once(splits: Sequence[Split], request: RowRequest) -> int:

@@ -27,7 +27,7 @@ from hudi_bridge.common.threads import BatchSource, Turns, Workers, map_in_threa
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
-from hudi_bridge.readers.fetch_ahead import FetchingMuch, FilesOfSlice
+from hudi_bridge.readers.fetch_ahead import FilesOfSlice, LargeFetchSlot
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
@@ -170,7 +170,7 @@ def with_small_ones_together(
         return list(splits)
     others = [split for split in splits if not isinstance(split, RealtimeFileSplit) or not is_small(split)]
     pieces = iter(small)
-    sizes = small_groups(len(small), at_once, are_held=request.is_held)
+    sizes = small_groups(len(small), at_once, materialized=request.is_materialized)
     groups = [SmallSlices(slices=tuple(islice(pieces, size))) for size in sizes]
     return [*groups, *others]
 
@@ -288,14 +288,14 @@ class _Part:
     """What is read of one split: ``fetch`` does requests, and returns what yields the batches."""
 
     size_bytes: int
-    fetch: Callable[[FetchingMuch], BatchSource]
+    fetch: Callable[[LargeFetchSlot], BatchSource]
 
 
 def _part(read: SplitRead[Split], context: Any, files_at_once: int) -> _Part:  # noqa: ANN401 - of OpenTelemetry
     slices = [FilesOfSlice(read.of_slice(piece)) for piece in read.split.slices]
 
-    def fetch(fetching_much: FetchingMuch) -> BatchSource:
-        wanted = {path: file for piece in slices for path, file in piece.to_fetch(fetching_much)}
+    def fetch(large_fetch_slot: LargeFetchSlot) -> BatchSource:
+        wanted = {path: file for piece in slices for path, file in piece.to_fetch(large_fetch_slot)}
         fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
         storage = read.storage.with_prefetched(dict(zip(wanted, fetched, strict=True)))
         return partial(read_rows, replace(read, storage=storage), context)
@@ -344,13 +344,13 @@ class _Ahead:
 
     def _batches(self, part: _Part) -> Iterator[pa.RecordBatch]:
         try:
-            read = part.fetch(self._fetching_much)
+            read = part.fetch(self._large_fetch_slot)
             with self._to_read.taken(self.is_stopped) as has_turn:
                 if has_turn:
                     yield from read()
         finally:
             self._freed.put(part.size_bytes)
 
-    def _fetching_much(self, size: int) -> AbstractContextManager[object]:
+    def _large_fetch_slot(self, size: int) -> AbstractContextManager[object]:
         """A context in which columns of this size are fetched."""
         return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken(self.is_stopped)

@@ -22,9 +22,9 @@ Structs: TypeAlias = "pa.StructArray"
 class Images:
     """One state of some records, as structs of the table's columns; null where the record did not exist.
 
-    ``is_logged`` says that the writer has stored the images in a change data file, without meta columns, and
-    ``logged_as`` is the Avro type if they are in a block. Hudi writes JSON of these in another style, with the word
-    null for a missing image.
+    ``is_logged`` is whether the writer has stored the images in a change data file, without meta columns. ``logged_as``
+    is their Avro type if they are in a block. Hudi writes their JSON in another style then, with the word null for a
+    missing image.
     """
 
     rows: Structs
@@ -53,7 +53,7 @@ class Changes:
     after: Images
 
     def batch(self, split: ChangeSplit, request: RowRequest) -> pa.RecordBatch:
-        """The changes that pass the request's filter, with its columns; other images are not made."""
+        """The changes that pass the request's filter, with its columns; only images that it needs are made."""
         schema = pa.schema([split.context.schema.field(name) for name in request.needed])
         columns = [self._column(name, split) for name in schema.names]
         return request.apply(pa.record_batch(columns, schema=schema))
@@ -68,13 +68,13 @@ class Changes:
 
 
 def structs(columns: list[Column], names: list[str], is_null: "pa.BooleanArray | None" = None) -> Structs:
-    """Columns as structs."""
+    """Columns as an array of structs."""
     fields = [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=is_null)
 
 
 def structs_of(rows: pa.Table) -> Structs:
-    """The rows of a table, at most as many as a batch has, as structs."""
+    """The rows of a table, no more than fit a batch, as structs."""
     columns: list[Any] = [column.combine_chunks() for column in rows.columns]
     columns = [pa.concat_arrays(child.chunks) if isinstance(child, pa.ChunkedArray) else child for child in columns]
     return structs(columns, rows.column_names)

@@ -3,7 +3,7 @@
 Hudi has two styles:
 
 * ``JACKSON``, for images from base files and logs (``InternalRowToJsonStringConverter``): no white space, no nulls at
-  any depth. Map entries and struct fields are in the order of Scala's immutable maps, columns in that of the table.
+  any depth. Map entries and struct fields are in the order of Scala's immutable maps, columns in the table's order.
 * ``AVRO``, for images stored by the writer (``HoodieCDCUtils.recordToJson``): a space after ``:`` and ``,``. Nulls
   are written, and map entries are in the order of Java's hash maps.
 
@@ -41,14 +41,14 @@ _JACKSON_ESCAPED_IN_PYTHON = re.compile('["\\\\\x00-\x1f]')
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _DECIMAL128_BYTES = 16
 _ROWS_AT_ONCE = 1 << 14
-"""The texts of nested columns are many times as large as the rows; so many at a time bound the memory."""
+"""Bounds the memory, because the texts of nested columns are many times as large as the rows."""
 
 
 def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of ``java.util.HashMap``.
+    """The positions of the entries of concatenated maps with these ``lengths``, in the order of ``java.util.HashMap``.
 
     The order is by bucket, then by insertion. The bucket is the low bits of the key's hash, mixed with its high half.
-    Keys are Avro's ``Utf8``, whose hash is that of the UTF-8 bytes, each signed.
+    Keys are Avro's ``Utf8``, which hashes the UTF-8 bytes as signed numbers.
     """
     capacities = np.maximum(1, 2 ** np.ceil(np.log2(np.maximum(lengths, 1)))).astype(np.int64)
     # Java doubles the capacity of a map when it is more than three quarters full.
@@ -59,7 +59,7 @@ def java_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
 
 
 def scala_map_order(keys: "pa.Array[Any]", lengths: Positions) -> Positions:
-    """Positions of the entries of concatenated maps, with these ``lengths``, in the order of Scala's immutable maps.
+    """The positions of the entries of concatenated maps with these ``lengths``, in the order of Scala's immutable maps.
 
     The order of ``HashMap`` in Scala 2.12 is by the improved hash of the key, five bits at a time from the lowest on.
     Maps of up to four entries are of another class, which keeps the order of insertion.
@@ -316,7 +316,7 @@ def _struct_texts(array: pa.StructArray, style: JsonStyle, avro: AvroRecord | No
 
 
 def _union_texts(array: pa.StructArray, style: JsonStyle, members: tuple[AvroType, ...]) -> Array:
-    """The texts of a union of several types: a struct with a field for each type, one of which has the value."""
+    """The texts of a union of several types: a struct with a field for each type, where one field has the value."""
     texts = [_texts(child, style, member) for child, member in zip(array.flatten(), members, strict=True)]
     joined: Array = pc.coalesce(*texts)
     return joined
@@ -348,7 +348,7 @@ def _map_texts(array: Array, style: JsonStyle, avro: AvroType | None) -> Array:
 
 
 def _joined_by_row(texts: Array, lengths: Positions, style: JsonStyle) -> Array:
-    """One text per row: the row's texts, as many as its length, joined by commas."""
+    """For each row its texts, as many as its length, joined by commas."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     lists: Any = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
     by_row: Any = pc.binary_join(lists, style.comma)

@@ -1,10 +1,10 @@
 """Plans a change query: the splits with the changes of a range of commits.
 
-With change data capture, changes are found per commit and file group, as in Hudi: in the change data files of the
+With change data capture, changes are found for each commit and file group, as in Hudi: in the change data files of the
 writer, or else by comparing the slices before and after the commit. Comparing covers every ``HoodieCDCInferenceCase``.
 
 Without it, file groups are compared once, before and after the range, so several changes to a record appear as one.
-File groups of a partition are compared together, since a record may have moved between them.
+File groups of a partition are compared together, because a record may have moved between them.
 
 ``EarlierStates`` has the states just before and just after a commit. Up to table version 7, a state is a snapshot as of
 an instant. From version 8 on, commits that completed after the state are pending in it; if one is a compaction, its
@@ -40,16 +40,17 @@ from hudi_bridge.timeline.instant_range import InstantRange, archived_commits, o
 from hudi_bridge.timeline.timeline import TableState
 
 _CACHED_PLANNERS = 2
-"""The state after a commit is mostly that before the next one. Each has a timeline of its own."""
+"""The state after a commit is mostly the state before the next one. Each has its own timeline."""
 
 
 class EarlierStates:
-    """Planners of the states around the commits of a range; what they have in common is read and listed once."""
+    """Planners of the states around the commits of a range; shared metadata and listings are read once."""
 
     def __init__(self, newest: TableState, archived: tuple[Instant, ...], listings: FolderListings) -> None:
-        """The states before ``newest``; ``archived`` are the archived commits after the earliest of them.
+        """Prepares states before ``newest``; ``archived`` are the archived commits after the earliest of them.
 
-        ``listings`` are those of the newest state; files of earlier states that were not removed are in them too.
+        ``listings`` of the newest state serve earlier states too, because they contain their files that were not
+        removed.
         """
         self._newest = newest
         self._archived = archived
@@ -77,7 +78,7 @@ class EarlierStates:
 
     @cached_property
     def _times(self) -> list[str]:
-        """The ordering times of all commits, ascending: no commit lies between two states of the same commits."""
+        """The ordering times of all commits, ascending. States with the same number of earlier commits are equal."""
         commits = (*self._newest.timeline.commits(), *self._archived)
         return sorted(ordering_time(commit, self._newest.config) for commit in commits)
 
@@ -109,7 +110,7 @@ class EarlierStates:
 
 
 def _predecessor(instant: str) -> str:
-    """The greatest time before an instant."""
+    """The latest possible time before an instant."""
     return str(int(instant) - 1).zfill(len(instant)) if instant.strip("0") else instant
 
 
@@ -154,7 +155,7 @@ class ChangePlan:
         return FileSource(name=COMMITS, why_not_metadata_table=None)
 
     def splits(self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None) -> Iterator[ChangeSplit]:
-        """The splits whose changes may pass the filter, judged by their instants; there are no ``notes`` on that."""
+        """The splits whose changes may pass the filter, by their instants; ``notes`` are not used."""
         del notes
         instants = {
             time: ((INSTANT, pa.scalar(time, pa.string())),)
@@ -213,7 +214,7 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
 class _Planning:
     """Makes the splits of a range; ``newest`` plans the state as of the newest commit.
 
-    ``contexts`` are those of the states that are at hand.
+    ``contexts`` has the contexts of the states whose planners are cached.
     """
 
     newest: SplitPlanner
@@ -273,7 +274,7 @@ class _Planning:
         yield from self._by_partition(groups, frozenset(commit.time for commit in changing))
 
     def first_rows(self) -> Iterator[ChangeSplit]:
-        """The changes of a range that begins with the table: every row at its end is an insert."""
+        """The changes of a range that starts with the table: every row at its end is an insert."""
         if not self.instants.commits:
             return
         planner = self.states.up_to(self.instants.next_after)
@@ -294,7 +295,7 @@ class _Planning:
         return {group: split for group, split in splits.items() if split.base_path or split.log_paths}
 
     def _context(self, planner: SplitPlanner) -> ReadContext:
-        """The context with which slices of a state are read; images of all states have the newest columns."""
+        """The context for slices of a state; images of all states have the newest columns."""
         context = self.contexts.get(planner)
         if context is None:
             state = self.newest.state
@@ -321,9 +322,9 @@ class _Planning:
 
 
 def _as_images(context: ReadContext, state: TableState, change_format: ChangeFormat) -> ReadContext:
-    """The context for images in JSON: Hudi reads partition columns from the files, of which inserts may drop them.
+    """The context for images in JSON: Hudi reads partition columns from the files, where inserts may have dropped them.
 
-    Files that a table was bootstrapped from need not have them, and Hudi has no images of tables without change data.
+    Files that a table was bootstrapped from may lack them, and Hudi has no images of tables without change data.
 
     Source: ``CDCFileGroupIterator``, which opens files without partition values.
     """
@@ -333,10 +334,10 @@ def _as_images(context: ReadContext, state: TableState, change_format: ChangeFor
 
 
 def _touched_groups(writes: tuple[CommitWrites, ...]) -> set[GroupId]:
-    """The file groups that writes have changed, with those connected to them by clusterings."""
+    """The file groups that writes have changed, and file groups that clusterings connect with them."""
     touched = {group for commit in writes if commit.changes_records for group in commit.touched}
     clusterings = [set(commit.touched) for commit in writes if commit.is_clustering]
-    while met := [groups for groups in clusterings if not groups.isdisjoint(touched)]:
-        touched.update(*met)
-        clusterings = [groups for groups in clusterings if groups not in met]
+    while connected := [groups for groups in clusterings if not groups.isdisjoint(touched)]:
+        touched.update(*connected)
+        clusterings = [groups for groups in clusterings if groups not in connected]
     return touched

@@ -53,7 +53,7 @@ _OPERATIONS = (INSERT, UPDATE, DELETE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LoggedRows:
-    """The rows of a block or of a native log file; ``avro`` is the type of the rows of a block."""
+    """The rows of a block or of a native log file; ``avro`` is the type of the rows in a block."""
 
     rows: pa.RecordBatch
     path: str
@@ -61,23 +61,23 @@ class _LoggedRows:
     avro: AvroRecord | None
 
     def type_of_image(self, name: str) -> AvroRecord | None:
-        """The Avro type of an image, None if it is no record."""
+        """The Avro type of an image; None if it is not a record."""
         fields = () if self.avro is None else self.avro.fields
         return next((_record_of(field.type) for field in fields if field.name == name), None)
 
-    def corrupt(self, found: str, expected: str) -> CorruptLogFileError:
-        """The error that something else was found."""
-        return CorruptLogFileError(self.path, self.offset, found, expected)
+    def corrupt(self, actual: str, expected: str) -> CorruptLogFileError:
+        """The error for unexpected content of the file."""
+        return CorruptLogFileError(self.path, self.offset, actual, expected)
 
 
 class ChangeLog:
-    """The logged changes of one file group; holds one file at a time in memory, with any rows it needs from slices."""
+    """The logged changes of one file group; holds one file at a time in memory, with the rows it needs from slices."""
 
     def __init__(self, read: SplitRead[ChangeSplit], group: GroupChange) -> None:
         self._read = read
         self._image = read.split.image
         self._group = group
-        self._wanted = frozenset(read.request.needed)
+        self._requested = frozenset(read.request.needed)
 
     def changes(self) -> Iterator[Changes]:
         """All changes, one block at a time.
@@ -92,8 +92,8 @@ class ChangeLog:
             except FileNotFoundError as error:
                 raise data_file_gone(self._read.storage, self._image, path) from error
             if is_native_name(path):
-                found = native_changes(pa.py_buffer(data), path)
-                yield self._of_rows(_LoggedRows(rows=found, path=path, offset=0, avro=None))
+                rows = native_changes(pa.py_buffer(data), path)
+                yield self._of_rows(_LoggedRows(rows=rows, path=path, offset=0, avro=None))
                 continue
             scan = scan_blocks(data, path)
             for corrupt in scan.corrupt:
@@ -103,8 +103,8 @@ class ChangeLog:
 
     def _of_block(self, block: LogBlock) -> Changes:
         if block.block_type is not BlockType.CDC_DATA or block.schema_text is None:
-            found = f"a {block.block_type.name} block" if block.schema_text else "a block without SCHEMA"
-            raise CorruptLogFileError(block.path, block.offset, found, "a block of change data")
+            actual = f"a {block.block_type.name} block" if block.schema_text else "a block without SCHEMA"
+            raise CorruptLogFileError(block.path, block.offset, actual, "a block of change data")
         writer = parse_avro_schema(block.schema_text, block.path, block.offset)
         rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
         return self._of_rows(_LoggedRows(rows=rows, path=block.path, offset=block.offset, avro=writer))
@@ -128,7 +128,7 @@ class ChangeLog:
 
     def _images(self, logged: _LoggedRows, name: str, exists: "pa.BooleanArray") -> Images:
         rows = logged.rows
-        if name not in self._wanted:
+        if name not in self._requested:
             return no_images(self._image.schema, rows.num_rows)
         if name in rows.schema.names:
             stored: Any = rows.column(name)
@@ -136,8 +136,8 @@ class ChangeLog:
             if not pa.types.is_struct(stored.type) or (logged.avro is not None and avro is None):
                 raise logged.corrupt(f"{name} that is no record", "a record")
             return Images(rows=self._evolved(logged, stored, avro), logged_as=avro, is_logged=True)
-        piece = self._group.before if name == BEFORE else self._group.after
-        return self._images_of_slice(logged, rows.column(_RECORD_KEY), piece, exists)
+        split = self._group.before if name == BEFORE else self._group.after
+        return self._images_of_slice(logged, rows.column(_RECORD_KEY), split, exists)
 
     def _evolved(self, logged: _LoggedRows, stored: Structs, avro: AvroRecord | None) -> Structs:
         """Stored images converted to the table's columns."""
@@ -151,28 +151,28 @@ class ChangeLog:
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())
 
     def _images_of_slice(
-        self, logged: _LoggedRows, keys: Column, piece: RealtimeFileSplit | None, exists: "pa.BooleanArray"
+        self, logged: _LoggedRows, keys: Column, split: RealtimeFileSplit | None, exists: "pa.BooleanArray"
     ) -> Images:
         """The row of a slice for each change, by record key; null where ``exists`` is false."""
-        wanted = keys.filter(exists)
-        if not len(wanted):
+        existing_keys = keys.filter(exists)
+        if not len(existing_keys):
             return no_images(self._image.schema, len(keys))
-        if piece is None:
+        if split is None:
             raise logged.corrupt("changes of a file slice that is not there", "a slice")
-        known, rows = self._rows_of_keys(piece, pc.unique(wanted))
-        places = pc.index_in(wanted, value_set=known)
-        if places.null_count:
-            key = wanted.filter(places.is_null())[0].as_py()
-            raise logged.corrupt(f"the record key {key!r}", f"a key of {piece.file_id}")
-        taken = structs_of(rows.take(places))
+        slice_keys, rows = self._rows_of_keys(split, pc.unique(existing_keys))
+        indices = pc.index_in(existing_keys, value_set=slice_keys)
+        if indices.null_count:
+            key = existing_keys.filter(indices.is_null())[0].as_py()
+            raise logged.corrupt(f"the record key {key!r}", f"a key of {split.file_id}")
+        taken = structs_of(rows.take(indices))
         positions = np.cumsum(exists.to_numpy(zero_copy_only=False)) - 1
         return Images(rows=taken.take(pa.array(positions, mask=~exists.to_numpy(zero_copy_only=False))))
 
-    def _rows_of_keys(self, piece: RealtimeFileSplit, keys: Column) -> tuple[Any, pa.Table]:
+    def _rows_of_keys(self, split: RealtimeFileSplit, keys: Column) -> tuple[Any, pa.Table]:
         """The rows of a slice with the given record keys, and their keys."""
-        context = piece.context
-        known = keys if context.populates_meta_fields else None
-        rows = all_rows(rows_of_slice(self._read, piece, "", known), context.schema)
+        context = split.context
+        filter_keys = keys if context.populates_meta_fields else None
+        rows = all_rows(rows_of_slice(self._read, split, "", filter_keys), context.schema)
         return rows.keys.combine_chunks(), rows.rows
 
 
@@ -182,7 +182,7 @@ def _record_of(avro: AvroType) -> AvroRecord | None:
 
 
 class ChangeReader:
-    """Reads one split of changes, and its file slices. Batches may be iterated more than once."""
+    """Reads one split of changes, and its file slices. ``batches`` can be called again."""
 
     def __init__(self, read: SplitRead[ChangeSplit]) -> None:
         self._read = read

@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPairs:
-    """Row positions: ``before[i]`` and ``after[i]`` are of one record; the others are in only one of the states."""
+    """Row positions: ``before[i]`` and ``after[i]`` are of one record; the other rows are in only one of the states."""
 
     before: Positions
     after: Positions
@@ -29,21 +29,21 @@ class RowPairs:
 
 
 def pair_rows(before: Keys, after: Keys) -> RowPairs:
-    """Pairs the rows of two states by record key; among equal keys the first rows, then the second ones, and so on."""
+    """Pairs the rows of two states by record key; rows with equal keys are paired in order."""
     distinct: Any = pa.chunked_array([*before.chunks, *after.chunks], before.type).unique()
     numbers, later = (_occurrences(_codes(keys, distinct), len(distinct)) for keys in (before, after))
-    _, met_before, met_after = np.intersect1d(numbers, later, assume_unique=True, return_indices=True)
-    order = np.argsort(met_after)
+    _, paired_before, paired_after = np.intersect1d(numbers, later, assume_unique=True, return_indices=True)
+    order = np.argsort(paired_after)
     return RowPairs(
-        before=met_before[order],
-        after=met_after[order],
-        only_before=_unmatched(len(before), met_before),
-        only_after=_unmatched(len(after), met_after),
+        before=paired_before[order],
+        after=paired_after[order],
+        only_before=_unmatched(len(before), paired_before),
+        only_after=_unmatched(len(after), paired_after),
     )
 
 
 def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
-    """For each row of two tables with the same columns and length, whether any of its values differs.
+    """A mask of the rows that differ between two tables with the same columns and length.
 
     Floats are compared by their bits, except that every NaN equals every other; maps regardless of entry order.
     """
@@ -58,7 +58,7 @@ def differing_rows(before: pa.Table, after: pa.Table) -> Booleans:
 
 
 def differing_values(left: Any, right: Any) -> Booleans:  # noqa: ANN401 - arrays of any type
-    """For each position of two arrays of one type, whether the values differ."""
+    """A mask of the positions at which two arrays of one type differ."""
     valid, other_valid = as_booleans(left.is_valid()), as_booleans(right.is_valid())
     if types.is_null(left.type):
         return np.zeros(len(left), dtype=np.bool_)
@@ -79,7 +79,7 @@ def differing_values(left: Any, right: Any) -> Booleans:  # noqa: ANN401 - array
 
 
 def row_numbers(columns: Iterable[Column], rows: int) -> Positions:
-    """A number for each of so many rows, the same for those without ``differing_values`` in any column."""
+    """A number for each row, equal for rows without ``differing_values`` in any column."""
     numbers = np.zeros(rows, dtype=np.int64)
     for column in columns:
         values = _value_numbers(column) + 1
@@ -88,7 +88,7 @@ def row_numbers(columns: Iterable[Column], rows: int) -> Positions:
 
 
 def _value_numbers(array: Any) -> Positions:  # noqa: ANN401 - an array of any type
-    """A number for each value, the same for equal values; -1 for nulls."""
+    """A number for each value, equal for equal values; -1 for nulls."""
     if types.is_null(array.type):
         return np.full(len(array), -1)
     if types.is_fixed_size_list(array.type):
@@ -99,8 +99,8 @@ def _value_numbers(array: Any) -> Positions:  # noqa: ANN401 - an array of any t
         numbers = _list_numbers(array)
     elif types.is_floating(array.type):
         floats = array.fill_null(0).to_numpy(zero_copy_only=False)
-        one_nan = np.where(np.isnan(floats), np.array(np.nan, floats.dtype), floats)
-        _, numbers = np.unique(one_nan.view(f"i{floats.dtype.itemsize}"), return_inverse=True)
+        single_nan = np.where(np.isnan(floats), np.array(np.nan, floats.dtype), floats)
+        _, numbers = np.unique(single_nan.view(f"i{floats.dtype.itemsize}"), return_inverse=True)
     else:
         numbers = _codes(array, array.unique())
     with_nulls: Positions = np.where(as_booleans(array.is_valid()), numbers, -1)
@@ -117,8 +117,8 @@ def _list_numbers(array: Any) -> Positions:  # noqa: ANN401 - lists or maps
         parts = np.stack([keys[order], items[order]], axis=1)
     else:
         parts = _value_numbers(_taken(array.values, entries))[:, np.newaxis]
-    bytes_of_each = parts.shape[1] * parts.itemsize
-    offsets = np.concatenate([[0], np.cumsum(lengths)]) * bytes_of_each
+    row_bytes = parts.shape[1] * parts.itemsize
+    offsets = np.concatenate([[0], np.cumsum(lengths)]) * row_bytes
     buffers = [None, *(pa.array(numbers.ravel()).buffers()[1] for numbers in (offsets, parts))]
     texts = pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
     return _codes(texts, texts.unique())
@@ -129,7 +129,7 @@ def _codes(keys: Any, distinct: Column) -> Positions:  # noqa: ANN401 - one arra
 
 
 def _occurrences(codes: Positions, distinct: int) -> Positions:
-    """Distinct numbers for the rows: the n-th row with a code has the same number in both states."""
+    """A number for each row: the n-th row with a code has the same number in both states."""
     counts = np.bincount(codes, minlength=distinct)
     if counts.max(initial=0) <= 1:
         return codes
@@ -180,8 +180,8 @@ def _maps_differ(left: Any, right: Any, same_length: Positions) -> Booleans:  # 
     rows = np.repeat(np.arange(len(same_length)), lengths)
     keys = [_taken(array.keys, _entries(array, same_length)) for array in (left, right)]
     distinct = pc.unique(pa.concat_arrays(keys))
-    for array, its_keys in zip((left, right), keys, strict=True):
-        codes = np.asarray(pc.index_in(its_keys, value_set=distinct).to_numpy(), dtype=np.int64)
+    for array, map_keys in zip((left, right), keys, strict=True):
+        codes = np.asarray(pc.index_in(map_keys, value_set=distinct).to_numpy(), dtype=np.int64)
         order = np.lexsort((codes, rows))
         items = _taken(array.items, _entries(array, same_length)[order])
         sides.append((pa.array(codes[order]), items))

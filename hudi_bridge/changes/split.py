@@ -61,11 +61,14 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSplit:
-    """File groups whose changes are found together, since records may have moved between them.
+    """File groups whose changes are found together, because records may have moved between them.
 
-    ``image`` is the context with which the slices are read; its columns are those of the images. ``commit_times`` are
-    the commits whose changes are returned. ``digits`` is whether the JSON of decimals has their digits, which Hudi
-    loses.
+    Attributes:
+        image: the context with which the slices are read, with the columns of the images.
+        change_format: the format of the images.
+        commit_times: the commits whose changes are returned.
+        digits: whether the JSON of decimals has their digits, which Hudi loses.
+        groups: the changes of each file group.
 
     Made by ``HudiDataset.splits`` of ``HudiTable.changes``, and by ``from_json``.
     """

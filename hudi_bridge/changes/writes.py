@@ -1,9 +1,9 @@
-"""What the commits of a range have written, and whether the files with their changes still exist.
+"""The writes of the commits of a range, and checks that the files with their changes still exist.
 
-A cleaner removes slices as a whole, and file groups that were replaced. It leaves the slices of retained commits and
-the newest slice before them in each file group; one that counts file versions does not say which commits it has
-retained. What it has removed shows by the next write to a file group, which tells whether there was a slice before it,
-and with what base file.
+A cleaner removes whole slices, and replaced file groups. It leaves the slices of retained commits and the newest slice
+before them in each file group; a cleaner that counts file versions does not record which commits it has retained.
+Removed slices are detected by the next write to the file group, which records whether there was a slice before, and its
+base file.
 """
 
 from collections import defaultdict
@@ -59,7 +59,7 @@ class CommitWrites:
         return tuple(dict.fromkeys((*self.groups, *replaced)))
 
     def creates(self, group: GroupId) -> bool:
-        """Whether the commit has written to a file group in which there was nothing before."""
+        """Whether the commit has written to a file group that was empty before."""
         stats = self.groups.get(group, ())
         return bool(stats) and not any(stat.prev_commit for stat in stats)
 
@@ -101,10 +101,10 @@ def _writes(state: TableState, commit: Instant, metadata: CommitMetadata) -> Com
     return CommitWrites(time=time, ordering_time=ordering_time(commit, state.config), metadata=metadata)
 
 
-class KeptFiles:
-    """Finds out whether file groups of a state have been cleaned.
+class CleanedFiles:
+    """Detects file groups of a state that have been cleaned.
 
-    ``state`` has the files of the state, ``whole`` its file groups with a slice, ``files`` the files that exist.
+    ``state`` has the files of the state, ``whole`` its file groups with a complete slice, ``files`` the existing files.
     """
 
     def __init__(self, state: TableFiles, whole: Collection[GroupId], files: CurrentFiles) -> None:
@@ -113,15 +113,15 @@ class KeptFiles:
         self._files = files
 
     def are_missed(self, commit: CommitWrites, groups: Iterable[GroupId]) -> bool:
-        """Whether one of the file groups, which the commit has written to or replaced, lacks its slice before that."""
+        """Whether a file group that the commit has written to or replaced lacks the slice from before the commit."""
         stats = {group: commit.groups.get(group, ()) for group in groups}
         # In a file group of logs alone, every write is recorded as the first.
         written = {
-            group: of_group
-            for group, of_group in stats.items()
-            if not of_group or any(stat.prev_commit not in (None, commit.time) for stat in of_group)
+            group: group_stats
+            for group, group_stats in stats.items()
+            if not group_stats or any(stat.prev_commit not in (None, commit.time) for stat in group_stats)
         }
-        bases = [_base_path(stat) for of_group in written.values() for stat in of_group if stat.base_file]
+        bases = [_base_path(stat) for group_stats in written.values() for stat in group_stats if stat.base_file]
         self._files.expect(bases)
         # The logs of a slice exist if its base file does.
         if any(self._files.get(path) is None for path in bases):
@@ -131,9 +131,9 @@ class KeptFiles:
     def first_that_misses(
         self, later: Iterable[CommitWrites], groups: Collection[GroupId] | None = None
     ) -> CommitWrites | None:
-        """The first of the commits after the state that misses something of it; None if there is none.
+        """The first commit after the state that depends on a missing file; None if there is none.
 
-        With ``groups``, only those file groups count.
+        With ``groups``, only these file groups count.
         """
         seen: set[GroupId] = set()
         for commit in later:
@@ -145,7 +145,7 @@ class KeptFiles:
 
 
 def whole_groups(state: TableFiles, slices: Iterable[FileSlice]) -> set[GroupId]:
-    """The file groups of slices of a state, without groups of which a cleaner left nothing before a compaction."""
+    """The file groups of the slices, without groups whose input of a compaction was completely cleaned."""
     return {(file_slice.partition_path, file_slice.file_id) for file_slice in slices if state.has_input(file_slice)}
 
 
@@ -159,26 +159,26 @@ class FilesOfChanges:
     def __init__(
         self, state: TableState, instants: InstantRange, archived: tuple[Instant, ...], files: CurrentFiles
     ) -> None:
-        """Checks for a range; ``archived`` are the archived commits after its beginning."""
+        """Checks a range; ``archived`` are the archived commits after its start."""
         self._state = state
         self._instants = instants
         self._archived = archived
         self._files = files
 
     def require_metadata(self, writes: Collection[CommitWrites]) -> None:
-        """Raises unless the metadata of every commit of the range could be read.
+        """Requires the metadata of every commit of the range.
 
         Raises:
             InstantNotReadableError: the metadata of a commit is lost.
         """
         times = {commit.time for commit in writes}
-        lost = [commit for commit in self._instants.commits if commit.requested_time not in times]
-        if lost:
-            reason = f"what the commit {lost[-1].requested_time} has written is no longer known"
-            raise self._not_readable(reason, ordering_time(lost[-1], self._state.config))
+        missing = [commit for commit in self._instants.commits if commit.requested_time not in times]
+        if missing:
+            reason = f"what the commit {missing[-1].requested_time} has written is no longer known"
+            raise self._not_readable(reason, ordering_time(missing[-1], self._state.config))
 
     def require_files(self, commit: CommitWrites, paths: Iterable[str]) -> None:
-        """Raises unless the files written by a commit exist.
+        """Requires that the files written by a commit exist.
 
         Raises:
             InstantNotReadableError: one of them has been cleaned.
@@ -192,7 +192,7 @@ class FilesOfChanges:
     def require_end(
         self, state: TableFiles, whole: Collection[GroupId], groups: Collection[GroupId] | None = None
     ) -> None:
-        """Raises unless ``whole`` are all file groups of the state at the end of the range, of ``groups`` if given.
+        """Requires that ``whole`` has all file groups, or all of ``groups``, of the state at the end of the range.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
@@ -204,14 +204,14 @@ class FilesOfChanges:
         later = sorted((commit for commit in self._state.timeline.commits() if time_of(commit) > end), key=time_of)
         if not later or not keeps_file_versions(self._state):
             return
-        missing = KeptFiles(state, whole, self._files).first_that_misses(later_writes(self._state, later), groups)
+        missing = CleanedFiles(state, whole, self._files).first_that_misses(later_writes(self._state, later), groups)
         if missing is not None:
             raise InstantNotReadableError(end, reason, missing.ordering_time, "up_to")
 
     def require_state_before(
         self, commit: CommitWrites, groups: Iterable[GroupId], state: TableFiles, whole: Collection[GroupId]
     ) -> None:
-        """Raises unless the file groups are ``whole`` in the state before a commit.
+        """Requires that the file groups are ``whole`` in the state before a commit.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
@@ -219,12 +219,12 @@ class FilesOfChanges:
         earlier = [group for group in groups if not commit.creates(group)]
         if earlier and commit.ordering_time <= self._first_state:
             raise self._cleaned_before(commit, self._first_state)
-        if KeptFiles(state, whole, self._files).are_missed(commit, earlier):
+        if CleanedFiles(state, whole, self._files).are_missed(commit, earlier):
             raise self._cleaned_before(commit, commit.ordering_time)
 
     @cached_property
     def _first_state(self) -> str:
-        """The ordering time of the last commit that is not retained; the state after it is the first to be readable."""
+        """The ordering time of the last commit that is not retained; the state after it is the first readable one."""
         retained = earliest_readable_instant(self._state)
         commits = (*self._archived, *self._state.timeline.commits())
         times = (

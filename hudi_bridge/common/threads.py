@@ -52,7 +52,7 @@ _WAITING_RATIO = 2
 _abandoned_waiters: "WeakSet[threading.Thread]" = WeakSet()
 _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
-_BYTES_OF_HELD = 1 << 26
+_MATERIALIZED_BYTES = 1 << 26
 _FIRST_ALONE_SECONDS = 0.2
 BatchSource = Source[pa.RecordBatch]
 
@@ -262,13 +262,13 @@ def iter_parallel(
     at_once: int | None = None,
     first_alone: bool = False,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The batches of all sources, ``at_once`` of them read at the same time; an error in one of them stops all.
+    """Yields the batches of all sources; ``at_once`` sources are read at the same time. An error in one stops all.
 
-    With ``first_alone``, the first batch is read alone, if it comes soon: the others begin when the consumer asks for
-    more. Sources that share the cores and Python's lock would each have their first batch later.
+    With ``first_alone``, only one source is read until its first batch, or for a short time: sources that share the
+    cores and Python's lock would each yield their first batch later.
 
-    If the consumer stops early, the workers stop at their next batch. All reads of the process together keep no more
-    workers busy than there are cores.
+    If the consumer stops early, workers stop at their next batch. All parallel reads of the process together keep no
+    more workers busy than there are cores.
     """
     at_once = most_at_once(len(sources)) if at_once is None else at_once
     if not use_threads or at_once == 1:
@@ -288,25 +288,26 @@ def turns_of_process() -> Turns:
 
 
 def most_at_once(sources: int) -> int:
-    """The number of sources that are read at the same time."""
+    """The number of sources to read at the same time: at most one for each core."""
     return max(1, min(sources, os.cpu_count() or 1))
 
 
-def iter_ahead(source: Source[Item]) -> Generator[Item, None, None]:
-    """The items of a source, read one item ahead by a background thread."""
+def prefetch_one(source: Source[Item]) -> Generator[Item, None, None]:
+    """Yields the items of a source; a background thread reads one item ahead."""
     return _from_workers(Workers([source], 1, 1))
 
 
 @contextmanager
-def begun(
-    batches: Iterator[pa.RecordBatch], most: int | None = None, *, are_held: bool = False
+def prefetch(
+    batches: Iterator[pa.RecordBatch], limit: int | None = None, *, materialized: bool = False
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The same batches; a background thread starts to read them at once, as far as there is room in its queue.
+    """A context with the same batches; a background thread starts to read them at once, as far as its queue has room.
 
-    It reads ``most`` of them, by default all. The queue has more room for batches that ``are_held`` by the consumer.
+    It reads up to ``limit`` batches, by default all. The queue has more room if the consumer keeps all batches
+    (``materialized``).
     """
-    room = _BYTES_OF_HELD if are_held else _BYTES_IN_QUEUE
-    workers = Workers([lambda: islice(batches, most)], 1, room, _size_in_queue)
+    room = _MATERIALIZED_BYTES if materialized else _BYTES_IN_QUEUE
+    workers = Workers([lambda: islice(batches, limit)], 1, room, _size_in_queue)
     try:
         workers.start()
         yield chain(workers.items(), batches)
@@ -325,7 +326,7 @@ def _from_workers(workers: Workers[Item]) -> Generator[Item, None, None]:
 
 
 def _size_in_queue(batch: pa.RecordBatch) -> int:
-    """The bytes of a batch; a small one counts as a part of the queue, for the number of batches is limited as well."""
+    """The bytes of a batch, but at least a share of the queue, which limits the number of batches as well."""
     return max(batch.nbytes, _BYTES_IN_QUEUE // _BATCHES_IN_QUEUE)
 
 

@@ -91,9 +91,9 @@ def _integers(avro: AvroPrimitive, cursors: Cursors) -> Array:
     if is_outside.any():
         row = int(is_outside.argmax())
         if pa.types.is_time(arrow) and -high <= numbers[row] < low:
-            # Flink makes such times of moments before 1970.
-            found = f"{numbers[row]} {arrow.unit} in {cursors.source.path}"
-            raise UnsupportedTableError("time of day", found, f"{low} to {high}")
+            # Flink writes such times for moments before 1970.
+            actual = f"{numbers[row]} {arrow.unit} in {cursors.source.path}"
+            raise UnsupportedTableError("time of day", actual, f"{low} to {high}")
         raise cursors.source.corrupt(int(first[row]), f"the number {numbers[row]}", f"{arrow}: {low} to {high}")
     values = numbers.astype(np.int32) if avro.kind == "int" else numbers
     return pa.Array.from_buffers(arrow, values.size, [None, arrow_buffer(values)])
@@ -176,25 +176,25 @@ def _union(avro: AvroUnion, cursors: Cursors) -> Array:
         return members[0]
     if widened is not None:
         return pc.coalesce(*[values.cast(arrow_type(widened)) for values in members])
-    chosen = np.array([branch != NULL for branch in avro.branches])[branches]
-    validity = pa.array(chosen).buffers()[1]
+    is_set = np.array([branch != NULL for branch in avro.branches])[branches]
+    validity = pa.array(is_set).buffers()[1]
     return nested_array(arrow_type(avro), len(cursors), [validity], members)
 
 
-def _member(avro: AvroType, cursors: Cursors, chosen: Bools) -> Array:
-    """The values of one branch of a union, null where it was not ``chosen``."""
-    number = np.count_nonzero(chosen)
+def _member(avro: AvroType, cursors: Cursors, mask: Bools) -> Array:
+    """The values of one branch of a union; null where ``mask`` is false."""
+    number = np.count_nonzero(mask)
     if not number:
         arrow: Any = arrow_type(avro)
-        nulls: Array = pa.nulls(chosen.size, arrow)
+        nulls: Array = pa.nulls(mask.size, arrow)
         return nulls
-    if number == chosen.size:
+    if number == mask.size:
         return read_array(avro, cursors)
-    index = np.flatnonzero(chosen)
+    index = np.flatnonzero(mask)
     moving = cursors.select(index)
     values = read_array(avro, moving)
     cursors.resume(index, moving)
-    return values.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
+    return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask))
 
 
 _PRIMITIVE_READERS: dict[str, Callable[[AvroPrimitive, Cursors], Array]] = {
@@ -210,7 +210,7 @@ _PRIMITIVE_READERS: dict[str, Callable[[AvroPrimitive, Cursors], Array]] = {
 
 
 def arrow_buffer(values: npt.NDArray[Any]) -> pa.Buffer:
-    """A buffer on the memory of a contiguous array, not a copy."""
+    """A buffer that shares the memory of a contiguous array."""
     return pa.py_buffer(values.data)
 
 
@@ -225,7 +225,7 @@ def binary_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
         offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
         values = source.windows(starts, width)
         return pa.Array.from_buffers(pa.binary(), count, [None, arrow_buffer(offsets), arrow_buffer(values)])
-    # An array over the source whose values are, in turn, a range and the gap after it; every second one is taken.
+    # An array over the source whose values alternate between a range and the gap after it; the ranges are taken.
     edges = np.empty(2 * count, np.int32)
     edges[0::2] = starts
     edges[1::2] = starts + lengths
@@ -248,7 +248,7 @@ def string_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
         except pa.ArrowInvalid as error:
             row = next(row for row, value in enumerate(binary) if not _is_utf8(value.as_py()))
             raise source.corrupt(int(starts[row]), "bytes that are not UTF-8", "a string") from error
-    # What the cast returns may have a validity bitmap, which Arrow aborts the process for in the keys of a map.
+    # The cast may return a validity bitmap, and Arrow aborts the process if keys of a map have one.
     return pa.Array.from_buffers(pa.string(), len(binary), [None, offsets, values])
 
 
@@ -282,8 +282,8 @@ def _sign_extended(source: DatumBytes, starts: Ints, length: int, width: int) ->
     sign = np.where(raw[:, extra : extra + 1] < _TOP_BIT, 0, 0xFF).astype(np.uint8)
     is_too_large = (raw[:, :extra] != sign).any(axis=1)
     if is_too_large.any():
-        found = f"a decimal of {length} significant bytes"
-        raise source.corrupt(int(starts[is_too_large.argmax()]), found, f"at most {width} bytes")
+        actual = f"a decimal of {length} significant bytes"
+        raise source.corrupt(int(starts[is_too_large.argmax()]), actual, f"at most {width} bytes")
     numbers = np.empty((starts.size, width), np.uint8)
     numbers[:, : width - length + extra] = sign
     numbers[:, width - length + extra :] = raw[:, extra:]

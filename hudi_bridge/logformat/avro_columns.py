@@ -7,14 +7,11 @@ The content of an Avro data block (``HoodieAvroDataBlock``), big-endian:
     4       4        number of records
     8       4 + len  length of a record, the record as one Avro datum
 
-The bytes of columns that are not asked for are still checked.
+The bytes of columns that are not requested are still checked.
 
-Finds where the records of a block are, of which each is preceded by its length.
-
-A length says where the next one is, so they are read one after another. In a large block, many places are started from
-at once: at each, the record that begins next is guessed, from lengths that are like those of the first records. Where
-a chain of lengths leads to the place at which the next one has started, the guess was right. Otherwise, all lengths are
-read from the first one on.
+A length leads to the next one, so they are read one after another. In a large block, many chains of lengths are read at
+once, each from a guessed start: a position followed by lengths similar to the first ones. If every chain ends at
+the start of the next one, all guesses were right. Otherwise, lengths are read from the first one on.
 """
 
 from array import array
@@ -33,24 +30,24 @@ from hudi_bridge.logformat.avro_cursors import Cursors, DatumBytes, Ints, step_o
 from hudi_bridge.schema.avro_types import AvroRecord, arrow_schema
 
 _LENGTH = Struct(">i")
-# With fewer, reading the lengths one after another takes less time.
+# With fewer chains, reading the lengths one after another takes less time.
 _MIN_CHAINS = 32
 _MAX_CHAINS = 1024
 _RECORDS_OF_CHAIN = 64
 _STEPS_AT_ONCE = 8
-# Where records are as uneven as that, the memory of the chains would be large.
+# If the longest chain has so many times the average, the array of all chains would take much memory.
 _MAX_STEPS_RATIO = 16
 _FIRST_RECORDS = 64
-# How many lengths in a row have to be likely before a chain starts.
+# The number of likely lengths in a row that make a start.
 _LIKELY_LENGTHS = 8
-# Records that are longer are few, and their lengths are soon read.
+# Blocks with longer records have few of them, so their lengths are soon read.
 _MAX_LIKELY_LENGTH = (1 << 16) - 1
 
 
 def record_bounds(
     buffer: pa.Buffer | bytes | memoryview, offset: int, count: int, path: str, block_offset: int
 ) -> tuple[Ints, Ints]:
-    """Where each of ``count`` records begins and ends; the length of the first one is at ``offset``.
+    """The start and end of each of ``count`` records; the length of the first one is at ``offset``.
 
     Raises:
         CorruptLogFileError: the records do not end where the buffer does.
@@ -66,17 +63,17 @@ def record_bounds(
     ends = length_offsets[1:]
     negative = ends < starts
     if negative.any():
-        found = f"a negative length for record {negative.argmax()} of {count}"
-        raise CorruptLogFileError(path, block_offset, found, "a length before each record")
+        actual = f"a negative length for record {negative.argmax()} of {count}"
+        raise CorruptLogFileError(path, block_offset, actual, "a length before each record")
     position = int(length_offsets[-1])
     if position != len(view):
-        found = f"{count} records that end at byte {position} of {len(view)}"
-        raise CorruptLogFileError(path, block_offset, found, "records that fill the block")
+        actual = f"{count} records that end at byte {position} of {len(view)}"
+        raise CorruptLogFileError(path, block_offset, actual, "records that fill the block")
     return starts, ends
 
 
 def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block_offset: int) -> Ints:
-    """Where the length of each record is, and where the last record ends."""
+    """The position of each record's length, and of the end of the last record."""
     offsets = array("q", [offset])
     position, unpack, append, width = offset, _LENGTH.unpack_from, offsets.append, _LENGTH.size
     try:
@@ -85,13 +82,13 @@ def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block
             position += width + length
             append(position)
     except StructError as error:
-        found = f"no length for record {len(offsets) - 1} of {count}"
-        raise CorruptLogFileError(path, block_offset, found, "a length before each record") from error
+        actual = f"no length for record {len(offsets) - 1} of {count}"
+        raise CorruptLogFileError(path, block_offset, actual, "a length before each record") from error
     return np.frombuffer(offsets, np.int64)
 
 
 def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None:
-    """The same as ``_offsets_in_turn``; None if the lengths cannot be read like this."""
+    """As ``_offsets_in_turn``; None if the guessed starts turn out wrong."""
     if count < _MIN_CHAINS * _RECORDS_OF_CHAIN:
         return None
     first = _first_lengths(view, offset)
@@ -104,9 +101,9 @@ def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None
     # Each chain ends where the next one starts, and the last one with the block.
     stops = np.append(starts[1:], len(view))
     steps, position = [starts], starts
-    most = _MAX_STEPS_RATIO * count // chains
-    while (position < stops).any() and len(steps) <= most:
-        # Chains that have ended go on beyond their ends, which costs less than to choose the others.
+    max_steps = _MAX_STEPS_RATIO * count // chains
+    while (position < stops).any() and len(steps) <= max_steps:
+        # Chains continue beyond their ends, which costs less than selecting the others.
         for _ in range(_STEPS_AT_ONCE):
             position = position + words[np.minimum(position, words.size - 1)] + _LENGTH.size
             steps.append(position)
@@ -128,23 +125,23 @@ def _first_lengths(view: memoryview, offset: int) -> list[int]:
 
 
 def _words(view: memoryview) -> npt.NDArray[np.uint32]:
-    """The number in the four bytes from each byte on."""
+    """The unsigned 32-bit numbers at every byte."""
     return np.ndarray((len(view) - _LENGTH.size + 1,), ">u4", view, strides=(1,))
 
 
 def _chain_starts(words: npt.NDArray[np.uint32], offset: int, chains: int, low: int, high: int) -> Ints:
-    """Where a length is after likely ones, one place in each of some parts of the block; the first is ``offset``.
+    """Guessed positions of lengths, up to one in each part of the block; the first is ``offset``.
 
-    What looks like a length by chance mostly leads to a record nevertheless.
+    Bytes that look like lengths by chance mostly lead to the start of a record after a few steps.
     """
     part = (words.size - offset) // chains
     width = min(high + _LENGTH.size, part - 1)
     data = np.ndarray((words.size,), np.uint8, words.base)
     windows = np.lib.stride_tricks.as_strided(data[offset:], (chains, width + 1), (part, 1))
     # Likely lengths begin with two zeros; few other places do.
-    chosen = np.flatnonzero((windows[1:, :-1] | windows[1:, 1:]) == 0)
-    chain, place = np.divmod(chosen, width)
-    position = offset + (chain + 1) * part + place
+    candidates = np.flatnonzero((windows[1:, :-1] | windows[1:, 1:]) == 0)
+    chain, index = np.divmod(candidates, width)
+    position = offset + (chain + 1) * part + index
     for _ in range(_LIKELY_LENGTHS):
         # At the end of the block, fewer lengths are left.
         lengths = words[np.minimum(position, words.size - 1)].astype(np.int64)
@@ -156,8 +153,8 @@ def _chain_starts(words: npt.NDArray[np.uint32], offset: int, chains: int, low: 
 
 _CONTENT_HEAD = Struct(">ii")
 _CONTENT_VERSIONS = range(1, 4)
-_LEAST_RECORD_BYTES = 4
-"""The bytes of the length before each record."""
+_MIN_RECORD_BYTES = 4
+"""Each record is preceded by its length."""
 
 # Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
 _CACHED_BYTES = 2**23
@@ -176,10 +173,9 @@ def decode_avro_block(
     Args:
         content: the content of the block.
         writer: the schema of the block.
-        columns: the columns to read, None for all; those that the writer does not have are left out. The batch has
-            them in the writer's order.
+        columns: the columns to read, in the writer's order; None for all. Unknown columns are ignored.
         path: the log file, for errors.
-        offset: where the block begins, for errors.
+        offset: the start of the block, for errors.
 
     Raises:
         CorruptLogFileError: the content is not whole records of the writer's schema.
@@ -191,10 +187,10 @@ def decode_avro_block(
 
 
 def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Ints]:
-    """Where each record in the content of an Avro data block begins and ends.
+    """The start and end of each record in the content of an Avro data block.
 
     Raises:
-        CorruptLogFileError: the records do not add up to the content.
+        CorruptLogFileError: the records do not fill the content.
         UnsupportedTableError: the version of the content is not supported.
     """
     if buffer.size < _CONTENT_HEAD.size:
@@ -206,11 +202,11 @@ def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Int
 
 
 def stated_records(content: pa.Buffer) -> int:
-    """How many records the content of an Avro data block states, no more than fit it; 0 if it is too short."""
+    """The number of records that the content of an Avro data block states, limited to as many as could fit."""
     if content.size < _CONTENT_HEAD.size:
         return 0
     _, count = _CONTENT_HEAD.unpack_from(content)
-    return max(0, min(int(count), content.size // _LEAST_RECORD_BYTES))
+    return max(0, min(int(count), content.size // _MIN_RECORD_BYTES))
 
 
 def decode_avro_records(
@@ -224,7 +220,7 @@ def decode_avro_records(
 ) -> pa.RecordBatch:
     """One row for each of the datums at ``[starts[i], ends[i])``, which ascend and do not overlap.
 
-    ``columns``, and ``path`` and ``block_offset`` of their block, are as for ``decode_avro_block``.
+    ``columns``, ``path`` and ``block_offset`` are as for ``decode_avro_block``.
 
     Raises:
         CorruptLogFileError: a datum is not exactly one record of the writer's schema.
@@ -235,8 +231,8 @@ def decode_avro_records(
     if edges.size and (edges[0] < 0 or edges[-1] > source.data.size or (np.diff(edges) < 0).any()):
         raise CorruptLogFileError(path, block_offset, "records that overlap or leave their block", "whole records")
     fields = arrow_schema(writer)
-    wanted = None if columns is None else frozenset(columns)
-    schema = pa.schema([field for field in fields if wanted is None or field.name in wanted])
+    names = None if columns is None else frozenset(columns)
+    schema = pa.schema([field for field in fields if names is None or field.name in names])
     rows = max(_MIN_ROWS, _CACHED_BYTES * starts.size // max(int((ends - starts).sum()), 1))
     parts = []
     for first in range(0, max(starts.size, 1), rows):
@@ -248,10 +244,10 @@ def decode_avro_records(
 
 def _read_rows(writer: AvroRecord, schema: pa.Schema, cursors: Cursors) -> pa.StructArray:
     """One struct for each cursor, with the fields of ``schema``."""
-    wanted = frozenset(schema.names)
+    names = frozenset(schema.names)
     arrays = []
     for field in writer.fields:
-        if field.name in wanted:
+        if field.name in names:
             arrays.append(read_array(field.type, cursors))
         else:
             step_over(field.type, cursors)

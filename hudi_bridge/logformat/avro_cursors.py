@@ -1,16 +1,11 @@
-"""Reads many Avro datums at once: one cursor per datum, all moved together.
+"""Reads many Avro datums at once: one cursor for each datum, all moved together.
+
+Cursors read values, skip them, or move to each item of arrays and maps. The n-th items of all arrays are skipped
+together; the few longest arrays are finished one value at a time, because moving cursors together pays only for many.
 
 A value must end within its own datum; otherwise the error names the datum.
 
 Source: "Binary Encoding" of the Avro specification.
-
-Moves cursors over Avro values: past those that are not asked for, and to each item of arrays and maps.
-
-The n-th items of all arrays are skipped together; ``avro_single`` finishes the few arrays that are longer.
-
-Steps over the values of one Avro datum, one value at a time.
-
-This is for the few longest arrays of a block: moving cursors together pays only for many.
 """
 
 from array import array
@@ -53,10 +48,7 @@ _MAX_VARINT_BYTES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatumBytes:
-    """The bytes of a block; its datums begin at ``starts``.
-
-    ``path`` and ``block_offset`` are those of the block, for errors.
-    """
+    """The bytes of a block with datums at ``starts``; ``path`` and ``block_offset`` are for errors."""
 
     buffer: pa.Buffer
     data: Bytes
@@ -78,20 +70,20 @@ class DatumBytes:
         data = np.frombuffer(memoryview(buffer), np.uint8)
         return cls(buffer=buffer, data=data, starts=starts, path=path, block_offset=block_offset)
 
-    def corrupt(self, position: int, found: str, expected: str) -> CorruptLogFileError:
-        """The error for what was found at ``position``; it names the record of the block."""
+    def corrupt(self, position: int, actual: str, expected: str) -> CorruptLogFileError:
+        """The error for the bytes at ``position``; it names the record of the block."""
         record = int(np.searchsorted(self.starts, position, side="right")) - 1
         location = f"record {max(record, 0)} of the block (byte {position} of its content)"
-        return CorruptLogFileError(self.path, self.block_offset, f"{found} in {location}", expected)
+        return CorruptLogFileError(self.path, self.block_offset, f"{actual} in {location}", expected)
 
     def windows(self, positions: Ints, width: int) -> Bytes:
-        """The ``width`` bytes from each position on, as one row each; they must lie within the data."""
+        """The ``width`` bytes at each position, as one row each; they must lie within the data."""
         if not width:
             return np.empty((positions.size, width), np.uint8)
         return windows_at(self.data, positions, width).view(np.uint8).reshape(-1, width)
 
     def words(self, positions: Ints) -> _Words:
-        """The eight bytes from each position on as a little-endian number; zeros after the end of the data."""
+        """The eight bytes at each position as a little-endian number, with zeros after the end of the data."""
         last = self.data.size - WORD_BYTES
         if positions.max(initial=0) <= last:
             return self.windows(positions, WORD_BYTES).view(np.dtype("<u8")).reshape(-1)
@@ -101,7 +93,7 @@ class DatumBytes:
 
 
 def windows_at(data: Bytes, positions: Ints, width: int) -> npt.NDArray[np.void]:
-    """The ``width`` bytes from each position on, which lie within the data, as one item each; one byte at least."""
+    """The ``width`` bytes (at least 1) at each position, as one item each; they must lie within the data."""
     if not positions.size:
         return np.empty(0, f"V{width}")
     # A view of overlapping items of a void type lets NumPy copy whole windows, which is faster than bytes.
@@ -109,7 +101,7 @@ def windows_at(data: Bytes, positions: Ints, width: int) -> npt.NDArray[np.void]
 
 
 class Cursors:
-    """The current position in each datum, and its end. Arrays that methods return are never modified later."""
+    """The current position in each datum, and its end. Returned arrays are never modified later."""
 
     __slots__ = ("end", "pos", "source")
 
@@ -134,21 +126,21 @@ class Cursors:
         self.pos = self.pos.copy()
         self.pos[index] = positions
 
-    def refuse(self, where: Bools, found: str, expected: str) -> None:
+    def refuse(self, where: Bools, actual: str, expected: str) -> None:
         """Raises CorruptLogFileError for the first datum where ``where`` is true, if any."""
-        # The fastest way to ask whether any is true.
+        # This is faster than ``any``.
         if np.count_nonzero(where):
-            raise self.source.corrupt(int(self.pos[where.argmax()]), found, expected)
+            raise self.source.corrupt(int(self.pos[where.argmax()]), actual, expected)
 
     def skip(self, lengths: Ints | int, what: str) -> Ints:
-        """Moves the cursors by ``lengths`` bytes; returns where they were."""
+        """Moves the cursors by ``lengths`` bytes and returns their positions before."""
         self.refuse(lengths > self.end - self.pos, f"{what} that runs past the end", "the record's own bytes")
         starts = self.pos
         self.pos = starts + lengths
         return starts
 
     def lengths(self, what: str) -> Ints:
-        """The next lengths; not yet compared with the bytes that are left."""
+        """The next lengths; the caller compares them with the remaining bytes."""
         lengths = self.varints(what)
         self.refuse(lengths < 0, f"{what} of negative length", "a length")
         return lengths
@@ -169,16 +161,16 @@ class Cursors:
         self.skip(lengths, what)
         return ((unsigned >> 1) ^ (0 - (unsigned & 1))).view(np.int64)
 
-    def common_number(self, most: int) -> int | None:
-        """The next int or long, if it is the same for all cursors, from 0 to ``most``, and in one byte.
+    def common_number(self, max_number: int) -> int | None:
+        """The next int or long if it is one byte, from 0 to ``max_number``, and the same for all cursors.
 
-        Otherwise, none of the cursors moves.
+        Otherwise returns None and moves no cursor.
         """
         if not self.pos.size or np.count_nonzero(self.pos >= self.end):
             return None
         first = self.source.data[self.pos]
         byte = int(first[0])
-        if byte >= _CONTINUATION_BIT or byte & 1 or byte >> 1 > most or np.count_nonzero(first != byte):
+        if byte >= _CONTINUATION_BIT or byte & 1 or byte >> 1 > max_number or np.count_nonzero(first != byte):
             return None
         self.pos = self.pos + 1
         return byte >> 1
@@ -194,16 +186,16 @@ class Cursors:
         return branches
 
     def _unsigned(self, first: Bytes) -> tuple[_Words, Ints]:
-        long_ones = np.flatnonzero(first >= _CONTINUATION_BIT)
-        if 2 * long_ones.size > first.size:
+        multibyte = np.flatnonzero(first >= _CONTINUATION_BIT)
+        if 2 * multibyte.size > first.size:
             return _wide_numbers(self.source, self.pos)
         unsigned, lengths = first.astype(np.uint64), np.ones(first.size, np.int64)
-        unsigned[long_ones], lengths[long_ones] = _wide_numbers(self.source, self.pos[long_ones])
+        unsigned[multibyte], lengths[multibyte] = _wide_numbers(self.source, self.pos[multibyte])
         return unsigned, lengths
 
 
 def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
-    """Unsigned varints, and the number of bytes of each: 11 for one of more than 64 bits."""
+    """Unsigned varints, and the number of bytes of each: 11 if it has more than 64 bits."""
     words = source.words(positions)
     stops = ~words & np.uint64(0x8080808080808080)
     below_stop = (stops & (0 - stops)) - np.uint64(1)
@@ -233,7 +225,7 @@ _ReadNumber: TypeAlias = Callable[[int, int], tuple[int, int]]
 
 
 def value_step(avro: AvroType, source: DatumBytes) -> Step:
-    """The function that steps over one value of the type."""
+    """A function that steps over one value of the type."""
     match avro:
         case AvroPrimitive(kind="string" | "bytes"):
             return _bytes_step(source)
@@ -253,7 +245,7 @@ def value_step(avro: AvroType, source: DatumBytes) -> Step:
 
 
 def array_step(item: AvroType, source: DatumBytes, starts: "array[int] | None" = None) -> Step:
-    """The function that steps over an array; it appends the position of each item to ``starts``, if given."""
+    """A function that steps over an array and appends the position of each item to ``starts``, if given."""
     read_header = _block_header_reader(item, source)
     step_items = _items_step(item, source) if starts is None else _collecting_items_step(item, source, starts)
 
@@ -273,7 +265,7 @@ def array_step(item: AvroType, source: DatumBytes, starts: "array[int] | None" =
 def _items_step(item: AvroType, source: DatumBytes) -> _StepItems:
     width = wire_width(item)
     if width is not None:
-        # This cannot pass the end: the header of the block was checked.
+        # The end is not exceeded, because the header of the block was checked.
         return lambda pos, _end, count: pos + count * width
     item_step = value_step(item, source)
 
@@ -412,7 +404,7 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
         case AvroUnion():
             _step_over_union(avro, cursors)
         case AvroArray(items=item) | AvroMap(entry=item):
-            _walk(item, cursors, _Items(wanted=False))
+            _walk(item, cursors, _Items(collects=False))
         case AvroPrimitive() | AvroFixed():
             cursors.skip(wire_width(avro) or 0, "a value of fixed width")
 
@@ -430,11 +422,11 @@ def _step_over_union(union: AvroUnion, cursors: Cursors) -> None:
         return
     branches = cursors.branches(len(union.branches))
     for number, branch in enumerate(union.branches):
-        chosen = branches == number
-        if chosen.all():
+        mask = branches == number
+        if mask.all():
             step_over(branch, cursors)
         elif branch != NULL:
-            index = np.flatnonzero(chosen)
+            index = np.flatnonzero(mask)
             moving = cursors.select(index)
             step_over(branch, moving)
             cursors.resume(index, moving)
@@ -445,7 +437,7 @@ def step_into_items(item: AvroType, cursors: Cursors) -> tuple[Ints, Cursors]:
 
     Moves ``cursors`` past the arrays.
     """
-    items = _Items(wanted=True)
+    items = _Items(collects=True)
     _walk(item, cursors, items)
     arrays, starts = np.concatenate(items.arrays), np.concatenate(items.starts)
     order = np.argsort(arrays, kind="stable")
@@ -456,9 +448,9 @@ def step_into_items(item: AvroType, cursors: Cursors) -> tuple[Ints, Cursors]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Items:
-    """The number of the array, and the start, of each item, in the order in which they were read."""
+    """The array number and the start of each item, in the order of reading; both stay empty unless it ``collects``."""
 
-    wanted: bool
+    collects: bool
     arrays: list[Ints] = field(default_factory=lambda: [_NO_POSITIONS])
     starts: list[Ints] = field(default_factory=lambda: [_NO_POSITIONS])
 
@@ -467,22 +459,24 @@ class _Items:
         self.starts.append(starts)
 
     def limit(self, item: AvroType) -> int:
-        """How many more items are allowed; the bytes of a block limit all items but those that take none."""
-        if min_width(item) or not self.wanted:
+        """The number of further items that are allowed. Only items that take no bytes are not
+        limited by the block's size.
+        """
+        if min_width(item) or not self.collects:
             return MAX_BYTES
         return MAX_EMPTY_ITEMS - sum(starts.size for starts in self.starts)
 
 
 def _walk(item: AvroType, cursors: Cursors, items: _Items) -> None:
-    """Moves each cursor past its array, all together as long as many arrays have another block."""
+    """Moves each cursor past its array; arrays move together as long as many of them have another block."""
     live = np.arange(len(cursors))
     while live.size >= MIN_TOGETHER:
         moving = cursors.select(live)
         counts, announced = _block_headers(item, moving)
         if counts.sum() > items.limit(item):
             moving.refuse(counts > 0, "too many array items without bytes", f"up to {MAX_EMPTY_ITEMS}")
-        starts = _step_over_items(item, moving, counts, wanted=items.wanted)
-        if items.wanted:
+        starts = _step_over_items(item, moving, counts, collects=items.collects)
+        if items.collects:
             items.add(np.repeat(live, counts), starts)
         differs = (announced >= 0) & (moving.pos != announced)
         moving.refuse(differs, "array items of another size than announced", "the size announced")
@@ -494,7 +488,7 @@ def _walk(item: AvroType, cursors: Cursors, items: _Items) -> None:
 
 def _walk_singly(item: AvroType, cursors: Cursors, index: Ints, items: _Items) -> None:
     starts = array("q")
-    step = array_step(item, cursors.source, starts if items.wanted else None)
+    step = array_step(item, cursors.source, starts if items.collects else None)
     counts, ends = [], []
     for pos, end in zip(cursors.pos[index].tolist(), cursors.end[index].tolist(), strict=True):
         before = len(starts)
@@ -505,7 +499,7 @@ def _walk_singly(item: AvroType, cursors: Cursors, index: Ints, items: _Items) -
 
 
 def _block_headers(item: AvroType, cursors: Cursors) -> tuple[Ints, Ints]:
-    """The number of items in the next block of each array, and the end that it announces, -1 if none."""
+    """The number of items in the next block of each array, and its announced end, -1 if it has none."""
     counts = cursors.varints("an item count")
     announced = np.full(len(cursors), -1, np.int64)
     sized = np.flatnonzero(counts < 0)
@@ -522,14 +516,14 @@ def _block_headers(item: AvroType, cursors: Cursors) -> tuple[Ints, Ints]:
     return counts, announced
 
 
-def _step_over_items(item: AvroType, cursors: Cursors, counts: Ints, *, wanted: bool) -> Ints:
-    """Moves the cursors past the next ``counts`` items; returns where these begin, empty unless ``wanted``."""
+def _step_over_items(item: AvroType, cursors: Cursors, counts: Ints, *, collects: bool) -> Ints:
+    """Moves the cursors past the next ``counts`` items; returns the starts of the items if it ``collects`` them."""
     slots = np.cumsum(counts) - counts
     total = int(counts.sum())
     width = wire_width(item)
     if width is not None:
         first = cursors.skip(counts * width, "array items")
-        return np.repeat(first - slots * width, counts) + np.arange(total) * width if wanted else _NO_POSITIONS
+        return np.repeat(first - slots * width, counts) + np.arange(total) * width if collects else _NO_POSITIONS
     starts = np.empty(total, np.int64)
     live, nth = np.flatnonzero(counts), 0
     while live.size >= MIN_TOGETHER:

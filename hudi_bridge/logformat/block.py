@@ -1,14 +1,13 @@
 """Parses one log block: in a log file, as ``HoodieLogFileReader.readBlock`` does, or a native log file in its place.
 
-The layout of a block is in ``layout``. ``scan`` has already found the block to be whole, so that parts that do not add
-up are an error here, as in Hudi. The bytes come from memory, or from a file that is read in parts: ``ByteSource``.
+The layout of a block is described in ``layout``. ``scan`` has checked that the block is complete, so parts that do not
+fill it are an error, as in Hudi. The bytes come from memory, or from a file that is read in parts: ``ByteSource``.
 
 A native log file is a whole Parquet file, as Hudi's main branch writes them from table version 10 on. The header of the
 block is in the file's key-value metadata, either as one JSON object under ``hudi.log.format.metadata`` or as one entry
-for each key with the prefix ``hudi.log.format.``; both were written on the main branch. What the file holds is in its
-name: rows (``log``), deletes (``deletes`` or ``delete``), or change data. Deletes have a record key and the ordering
-fields as columns. Change data has the fields of a block of change data as columns, with the images as structs, and no
-header.
+for each key with the prefix ``hudi.log.format.``; the main branch has written both. The file name has the kind: rows
+(``log``), deletes (``deletes`` or ``delete``), or change data. Deletes have a record key and the ordering fields as
+columns. Change data has the fields of a change data block as columns, with the images as structs, and no header.
 
 Source: RFC-103; ``NativeLogFooterMetadata``, ``HoodieNativeLogFileReader``, ``HoodieNativeDeleteBlock``,
 ``HoodieNativeCDCLogger``.
@@ -62,17 +61,17 @@ class ByteSource(Protocol):
     size: int
 
     def at(self, start: int, length: int) -> bytes:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """The bytes at an offset; fewer at the end of the file."""
 
     def content(self, start: int, length: int) -> pa.Buffer:
-        """The content of a block, or as much of it as the source gives."""
+        """The content of a block, or as much of it as the source reads."""
 
     def next_magic(self, start: int) -> int:
-        """Where the next block may begin, the end of the file if nowhere."""
+        """The offset of the next possible block, or the end of the file."""
 
 
 class BytesInMemory:
-    """A whole file in memory, or mapped; the contents of blocks are slices of it."""
+    """A whole file in memory, or mapped; contents of blocks are slices of it."""
 
     def __init__(self, data: bytes | memoryview | pa.Buffer) -> None:
         self._buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
@@ -80,7 +79,7 @@ class BytesInMemory:
         self.size = len(self._view)
 
     def at(self, start: int, length: int) -> bytes:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """The bytes at an offset; fewer at the end of the file."""
         return self._view[start : start + length].tobytes()
 
     def content(self, start: int, length: int) -> pa.Buffer:
@@ -88,18 +87,18 @@ class BytesInMemory:
         return self._buffer.slice(start, length)
 
     def next_magic(self, start: int) -> int:
-        """Where the next block may begin, the end of the file if nowhere."""
-        found = _NEXT_MAGIC.search(self._view, start)
-        return self.size if found is None else found.start()
+        """The offset of the next possible block, or the end of the file."""
+        match = _NEXT_MAGIC.search(self._view, start)
+        return self.size if match is None else match.start()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBlock:
     """A block of a log file.
 
-    ``content`` is a slice of the file's bytes, not a copy. ``header`` and ``footer`` also keep keys that
-    ``HeaderKey`` does not know. ``offset`` is where the magic begins, ``content_offset`` where the content does;
-    ``size_bytes`` counts from the magic to the end of the block.
+    ``content`` is a slice of the file's bytes, not a copy. ``header`` and ``footer`` also keep keys that are not in
+    ``HeaderKey``. ``offset`` is the position of the magic, ``content_offset`` that position for the content;
+    ``size_bytes`` includes the magic.
     """
 
     block_type: BlockType
@@ -114,7 +113,7 @@ class LogBlock:
 
     @property
     def kind(self) -> BlockKind:
-        """What readers need to know of blocks of this type."""
+        """How blocks of this type are read."""
         return BLOCK_KINDS[self.block_type]
 
     @property
@@ -156,9 +155,9 @@ class LogBlock:
 
     @property
     def has_defaults(self) -> bool:
-        """Whether fields that the rows lack have their defaults: Avro decodes them into the schema of the table.
+        """Whether missing fields get their defaults, because Avro decodes the rows into the schema of the table.
 
-        Source: ``HoodieDataBlock``, which has partial updates decoded into the schema of the block.
+        Partial updates are decoded into the schema of the block instead (``HoodieDataBlock``).
         """
         return isinstance(self.kind.rows, AvroRows) and not self.is_partial
 
@@ -224,11 +223,11 @@ def parse_block(source: ByteSource, offset: int, path: str) -> LogBlock:
 
 
 def native_block(content: pa.Buffer, path: str) -> LogBlock:
-    """The one block that a native log file is.
+    """The single block of a native log file.
 
     Raises:
-        CorruptLogFileError: the file is not readable Parquet, or its metadata is not that of a log block.
-        UnsupportedTableError: it holds change data, or its format is newer.
+        CorruptLogFileError: the file is not readable Parquet, or its metadata are not a log block's header.
+        UnsupportedTableError: it has change data, or its format is newer.
     """
     name = _KIND.search(path)
     if name is None or name["kind"] == "cdc":
@@ -259,12 +258,12 @@ def native_block(content: pa.Buffer, path: str) -> LogBlock:
 
 
 def is_native(block: LogBlock) -> bool:
-    """Whether a block is a whole Parquet file with deletes; those of other delete blocks begin with a small number."""
+    """Whether a delete block is a whole Parquet file; other delete blocks start with a small number."""
     return block.content.size > len(PARQUET_MAGIC) and block.content.slice(0, 4).to_pybytes() == PARQUET_MAGIC
 
 
 def is_native_name(path: str) -> bool:
-    """Whether a file is named as a native log file in Parquet is."""
+    """Whether a file is named like a native log file in Parquet."""
     return _KIND.search(path) is not None
 
 
@@ -278,7 +277,7 @@ def native_changes(content: pa.Buffer, path: str) -> pa.RecordBatch:
 
 
 def native_deletes(block: LogBlock, fields: Sequence[str]) -> pa.RecordBatch:
-    """The deletes of a native log file: the record key, and the columns of these ordering fields, as they are stored.
+    """The deletes of a native log file: the record key and the given ordering fields, as stored.
 
     Raises:
         CorruptLogFileError: a column is missing, or a record key is null.
@@ -287,18 +286,18 @@ def native_deletes(block: LogBlock, fields: Sequence[str]) -> pa.RecordBatch:
     missing = set(columns) - set(parquet_block_schema(block.content, block.path, 0).names)
     if missing:
         raise CorruptLogFileError(block.path, 0, f"deletes without {', '.join(sorted(missing))}", "record keys")
-    found = decode_parquet_block(block.content, columns, block.path, 0).select(columns)
-    if found.column(0).null_count:
+    deletes = decode_parquet_block(block.content, columns, block.path, 0).select(columns)
+    if deletes.column(0).null_count:
         raise CorruptLogFileError(block.path, 0, "a delete without a record key", "a record key")
-    return found
+    return deletes
 
 
 def parse_record_positions(block: LogBlock, base_instant_time: str, records: int) -> npt.NDArray[np.int64] | None:
     """The row number of each record of the block in the base file of an instant.
 
     None if the block has no positions, or has them for another base file or another number of records. The header is a
-    portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by position, so the i-th position is
-    that of the i-th record (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
+    portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by position, so the i-th position
+    belongs to the i-th record (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
 
     Raises:
         CorruptLogFileError: the header is not a bitmap.
@@ -309,17 +308,17 @@ def parse_record_positions(block: LogBlock, base_instant_time: str, records: int
     try:
         bitmap = BitMap64.deserialize(base64.b64decode(text, validate=True))
     except (ValueError, IndexError) as error:
-        found = f"RECORD_POSITIONS that cannot be read: {error}"
-        raise CorruptLogFileError(block.path, block.offset, found, "a portable Roaring bitmap") from error
+        actual = f"RECORD_POSITIONS that cannot be read: {error}"
+        raise CorruptLogFileError(block.path, block.offset, actual, "a portable Roaring bitmap") from error
     if len(bitmap) != records or (records and bitmap.max() > np.iinfo(np.int64).max):
         return None
     return np.asarray(bitmap.to_array(), dtype=np.uint64).view(np.int64)
 
 
 def _block_type(number: int, offset: int, path: str) -> BlockType:
-    supported = {known.value: known for known in BlockType if known is not BlockType.CORRUPT}
+    supported = {block_type.value: block_type for block_type in BlockType if block_type is not BlockType.CORRUPT}
     if number not in supported:
-        names = ", ".join(known.name for known in supported.values())
+        names = ", ".join(block_type.name for block_type in supported.values())
         raise UnsupportedTableError("log block type", f"{number} in {path} at byte {offset}", names)
     return supported[number]
 

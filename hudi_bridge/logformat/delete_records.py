@@ -3,15 +3,15 @@
 The content (``HoodieDeleteBlock``) is a 4-byte version, a 4-byte payload length, and the payload: Kryo in versions 1
 and 2, an Avro ``HoodieDeleteRecordList`` in version 3.
 
-Nothing says how long a delete is, so they are stepped over one after another. In a large block, many places are
-started from at once: at each, the delete that begins next is guessed. The deletes of a file group have one partition
-path, which stands between the record key and the ordering value: what comes after these is the next delete. Where the
-deletes from one place lead to the next place, the guess was right.
+Deletes have no lengths, so they are stepped over one after another. In a large block, many chains of deletes are
+stepped over at once, each from a guessed start. All deletes of a file group have the same partition path between the
+record key and the ordering value, so the end of the delete around an occurrence of this path is a guess. If every chain
+ends at the start of the next one, all guesses were right.
 
 Ordering values in a block may differ in kind: a delete by SQL has the Java Integer 0, a delete by upsert the value of
 its row. They are cast to the types of the table's ordering fields. As in Hudi 1.x, numbers compare whatever their
 width, an Integer with a long column too, but never with a String. Dates, times and timestamps may also be stored as the
-int or long of their Avro encoding, in the column's unit. What Hudi 0.x compares, ``of_other_classes`` tells.
+int or long of their Avro encoding, in the column's unit. Hudi 0.x compares fewer classes: see ``of_other_classes``.
 """
 
 import json
@@ -37,7 +37,7 @@ from hudi_bridge.schema.avro_types import AvroArray, AvroRecord
 
 Column: TypeAlias = "pa.Array[Any]"
 DEFAULT = -1
-"""In place of the number of ordering values: the delete has the default ordering value."""
+"""The number of ordering values of a delete with the default ordering value."""
 _STORED_TYPES: dict[OrderingKind, pa.DataType] = {
     OrderingKind.NULL: pa.null(),
     OrderingKind.BOOLEAN: pa.bool_(),
@@ -58,7 +58,7 @@ _WHOLE_NUMBERS = frozenset({OrderingKind.INT, OrderingKind.LONG})
 _NUMBERS = frozenset({OrderingKind.FLOAT, OrderingKind.DOUBLE}) | _WHOLE_NUMBERS
 _DATES = frozenset({OrderingKind.DATE, OrderingKind.LOCAL_DATE}) | _WHOLE_NUMBERS
 _DELETES_OF_CHAIN = 16
-# With fewer, stepping over the deletes one after another takes less time.
+# With fewer chains, stepping over the deletes one after another takes less time.
 _MIN_CHAINS = 32
 _MAX_CHAINS = 1024
 _CONTENT_START = struct.Struct(">ii")
@@ -89,7 +89,7 @@ _KINDS_IN_ARRAY = (*_KINDS, OrderingKind.LOCAL_DATE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderingGroup:
-    """The values of one kind for one ordering field; ``positions`` are their record numbers, ascending.
+    """The values of one kind for one ordering field; ``positions`` are their ascending record numbers.
 
     Dates are numbers of days, times numbers of microseconds. Decimals have a type that holds all of them.
     """
@@ -131,9 +131,9 @@ class Orderings:
 class DeleteRecords:
     """The deletes of one block, in block order; every column has one row per delete.
 
-    ``is_default`` marks ordering values of null or the Java *Integer* 0: such a delete wins over every earlier
-    version, while one with a long 0 is ordered like a row. ``field_counts`` has the number of ordering values of
-    each delete, or ``DEFAULT``.
+    ``is_default`` marks ordering values of null or the Java *Integer* 0: such a delete wins over every earlier version,
+    while one with a long 0 is ordered like a row. ``field_counts`` has the number of ordering values of each delete, or
+    ``DEFAULT``.
     """
 
     record_keys: pa.StringArray
@@ -146,16 +146,16 @@ class DeleteRecords:
         return len(self.record_keys)
 
     def ordering_as(self, types: Sequence[pa.DataType]) -> Orderings:
-        """The ordering values as columns of these types, those of the table's ordering fields."""
+        """The ordering values as columns of the types of the table's ordering fields."""
         return cast_orderings(self.groups, self.field_counts, types)
 
     def unlike_rows_of(self, types: Sequence[pa.DataType]) -> npt.NDArray[np.bool_]:
-        """Which of the deletes Hudi 0.x does not compare with rows whose ordering fields have these types."""
+        """A mask of the deletes that Hudi 0.x does not compare with rows whose ordering fields have these types."""
         return of_other_classes(self.groups, len(self), types)
 
 
 class DeleteList(NamedTuple):
-    """The columns of ``DeleteRecords`` that are stored."""
+    """The stored columns of ``DeleteRecords``."""
 
     record_keys: pa.StringArray
     partition_paths: pa.StringArray
@@ -184,8 +184,8 @@ def parse_delete_block(block: LogBlock) -> DeleteRecords:
         case ContentVersion.AVRO_DELETE_RECORDS:
             deletes = decode_delete_list(payload, block.path, block.content_offset)
         case _:
-            found = f"{version} in {block.path} at byte {block.content_offset}"
-            raise UnsupportedTableError("delete block version", found, "1 to 3")
+            actual = f"{version} in {block.path} at byte {block.content_offset}"
+            raise UnsupportedTableError("delete block version", actual, "1 to 3")
     if deletes.record_keys.null_count:
         raise _corrupt(block, "a delete without a record key", "a record key")
     return DeleteRecords(
@@ -197,8 +197,8 @@ def parse_delete_block(block: LogBlock) -> DeleteRecords:
     )
 
 
-def _corrupt(block: LogBlock, found: str, expected: str) -> CorruptLogFileError:
-    return CorruptLogFileError(block.path, block.content_offset, found, expected)
+def _corrupt(block: LogBlock, actual: str, expected: str) -> CorruptLogFileError:
+    return CorruptLogFileError(block.path, block.content_offset, actual, expected)
 
 
 def _from_kryo(deletes: Sequence[KryoDelete], block: LogBlock) -> DeleteList:
@@ -230,8 +230,8 @@ def _from_kryo(deletes: Sequence[KryoDelete], block: LogBlock) -> DeleteList:
 def _decimal(value: tuple[int, int], block: LogBlock) -> Decimal:
     unscaled, scale = value
     if unscaled.bit_length() > _MAX_DECIMAL_BITS or abs(scale) > _MAX_DECIMAL_SCALE:
-        found = f"a decimal of {unscaled.bit_length()} bits and scale {scale}"
-        raise _corrupt(block, found, f"at most {_MAX_DECIMAL_BITS} bits and scale {_MAX_DECIMAL_SCALE}")
+        actual = f"a decimal of {unscaled.bit_length()} bits and scale {scale}"
+        raise _corrupt(block, actual, f"at most {_MAX_DECIMAL_BITS} bits and scale {_MAX_DECIMAL_SCALE}")
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
@@ -267,7 +267,7 @@ _DELETE = _delete_in(_DELETE_LIST)
 
 
 def decode_delete_list(payload: pa.Buffer, path: str, offset: int) -> DeleteList:
-    """The deletes of a payload of version 3; ``path`` and ``offset`` are those of its block, for errors.
+    """The deletes of a payload of version 3; ``path`` and ``offset`` of its block are for errors.
 
     Raises:
         CorruptLogFileError: the payload is not exactly one list of deletes.
@@ -303,7 +303,7 @@ def _columns(payload: pa.Buffer, path: str, offset: int) -> tuple[Any, Any, Any]
 
 
 def _array_groups(positions: _Positions, lists: Any) -> Iterator[OrderingGroup]:  # noqa: ANN401 - a ListArray
-    """The values of the arrays of the deletes at ``positions``, by index in the array and by kind."""
+    """The values in the arrays of the deletes at ``positions``, grouped by index in the array and by kind."""
     parents = np.asarray(pc.list_parent_indices(lists))
     values = lists.flatten()
     firsts = np.cumsum(lists.value_lengths()) - np.asarray(lists.value_lengths())
@@ -323,7 +323,7 @@ def _array_groups(positions: _Positions, lists: Any) -> Iterator[OrderingGroup]:
 
 
 def _by_kind(kinds: tuple[OrderingKind, ...], wrapped: list[Any]) -> Iterator[tuple[OrderingKind, _Positions, Array]]:
-    """The positions and the values of each kind that occurs; ``wrapped`` has the wrapper records of each kind."""
+    """Yields each kind that occurs with its positions and values; ``wrapped`` has the wrapper records of each kind."""
     for kind, records in zip(kinds, wrapped, strict=True):
         positions = np.flatnonzero(records.is_valid())
         if positions.size:
@@ -331,10 +331,9 @@ def _by_kind(kinds: tuple[OrderingKind, ...], wrapped: list[Any]) -> Iterator[tu
 
 
 def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int) -> tuple[Ints, Ints] | None:
-    """Where each delete of a list begins and ends; None if the list is small or cannot be read like this.
+    """The start and end of each delete of a list; None if the list is small or the guessed starts turn out wrong.
 
-    ``delete`` is the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are those of the
-    block.
+    ``delete`` is the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are for errors.
     """
     source = DatumBytes.of(payload, np.zeros(1, np.int64), path, offset)
     try:
@@ -346,56 +345,58 @@ def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int
         starts = np.unique([first, *_likely_starts(payload.to_pybytes(), source, delete, count, first, end)])
         if starts.size < _MIN_CHAINS:
             return None
-        found = _starts_of_chains(source, delete, starts, count, end)
+        delete_starts = _starts_of_chains(source, delete, starts, count, end)
     except CorruptLogFileError:
-        # Of a wrong guess; if the block is damaged, whoever steps over all deletes tells where.
+        # A guess was wrong, or the block is damaged; then stepping over all deletes raises the error.
         return None
-    return None if found is None else (found, np.append(found[1:], end))
+    return None if delete_starts is None else (delete_starts, np.append(delete_starts[1:], end))
 
 
 def _likely_starts(
     content: bytes, source: DatumBytes, delete: AvroRecord, count: int, first: int, end: int
 ) -> Iterator[int]:
-    """Where deletes may begin, one place in each of some parts of the list."""
+    """Guessed starts of deletes, up to one in each part of the list."""
     over_key, over_path, over_ordering = (value_step(field.type, source) for field in delete.fields)
     after_key = over_key(first, end)
     after_path = over_path(after_key, end)
-    # With the first byte of the ordering value, which says of what kind it is.
+    # Includes the first byte of the ordering value, which is its kind.
     mark = content[after_key : after_path + 1]
     chains = min(count // _DELETES_OF_CHAIN, _MAX_CHAINS)
     part = (end - first) // chains
-    for begin in range(first + part, end - part, part):
-        place = content.find(mark, begin, begin + part)
-        if place >= 0:
-            yield over_ordering(place + len(mark) - 1, end)
+    for start in range(first + part, end - part, part):
+        match = content.find(mark, start, start + part)
+        if match >= 0:
+            yield over_ordering(match + len(mark) - 1, end)
 
 
 def _starts_of_chains(source: DatumBytes, delete: AvroRecord, starts: Ints, count: int, end: int) -> Ints | None:
-    """Where all deletes begin, if those from each start lead to the next one and are ``count`` together."""
+    """The starts of all deletes if every chain ends at the next start and there are ``count``
+    deletes; otherwise None.
+    """
     stops = np.append(starts[1:], end)
     cursors = Cursors(source, starts, np.full(starts.size, end, np.int64))
-    found, number = [starts], starts.size
+    parts, number = [starts], starts.size
     while len(cursors) >= _MIN_CHAINS:
         step_over(delete, cursors)
-        left = np.flatnonzero(cursors.pos != stops)
-        cursors, stops = cursors.select(left), stops[left]
-        found.append(cursors.pos)
-        number += left.size
+        unfinished = np.flatnonzero(cursors.pos != stops)
+        cursors, stops = cursors.select(unfinished), stops[unfinished]
+        parts.append(cursors.pos)
+        number += unfinished.size
         if (cursors.pos > stops).any() or number > count:
             return None
-    # The longest chains, of which the next start is known already.
+    # The few longest chains are finished one delete at a time; their current positions are already in ``parts``.
     step = value_step(delete, source)
     for position, stop in zip(cursors.pos.tolist(), stops.tolist(), strict=True):
         rest = []
-        place = step(position, end)
-        while place < stop:
-            rest.append(place)
-            place = step(place, end)
-        if place != stop:
+        next_start = step(position, end)
+        while next_start < stop:
+            rest.append(next_start)
+            next_start = step(next_start, end)
+        if next_start != stop:
             return None
-        found.append(np.array(rest, np.int64))
-    every = np.sort(np.concatenate(found))
-    return every if every.size == count else None
+        parts.append(np.array(rest, np.int64))
+    all_starts = np.sort(np.concatenate(parts))
+    return all_starts if all_starts.size == count else None
 
 
 def cast_orderings(
@@ -420,10 +421,10 @@ def cast_orderings(
 def of_other_classes(
     groups: Sequence[OrderingGroup], records: int, types: Sequence[pa.DataType]
 ) -> npt.NDArray[np.bool_]:
-    """Which of the records have values of other Java classes than those that Hudi 0.x reads from rows of these types.
+    """A mask of the records whose values have other Java classes than Hudi 0.x reads from rows of these types.
 
     0.x compares a delete with a row only if their classes are equal. It takes the value of a row as Avro has it, such
-    as a date as an Integer. It unwraps that of a delete, as a LocalDate.
+    as an Integer for a date, but unwraps the value of a delete, such as a LocalDate.
 
     Source: ``HoodieMergedLogRecordScanner.processNextDeletedRecord``, ``SpillableMapUtils.getPreCombineVal`` and
     ``HoodieAvroUtils.unwrapAvroValueWrapper`` of 0.x.
@@ -437,7 +438,7 @@ def of_other_classes(
 
 
 def _kind_in_rows(data_type: pa.DataType) -> OrderingKind | None:
-    """The kind of a delete's value whose class is that of the Avro value; None for decimals, which no kind has."""
+    """The kind whose Java class is the class of the Avro value in a row; None for decimals, which no kind has."""
     types = pa.types
     if types.is_integer(data_type) or types.is_temporal(data_type):
         return OrderingKind.INT if data_type.bit_width <= _INT_BITS else OrderingKind.LONG
@@ -453,13 +454,12 @@ def _kind_in_rows(data_type: pa.DataType) -> OrderingKind | None:
 def _cast_field(
     groups: Sequence[OrderingGroup], data_type: pa.DataType, length: int
 ) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.bool_]]:
-    """The values of one field, as (index into the values or -1, values, whether the value compares).
-
-    The indices and the flags have one entry per record.
+    """The values of one field: for each record an index into the values or -1, the values, and
+    whether each one compares.
     """
     rows = np.full(length, -1, dtype=np.int64)
     compares = np.zeros(length, dtype=np.bool_)
-    pieces: list[Column] = [pa.array([], data_type)]
+    parts: list[Column] = [pa.array([], data_type)]
     filled = 0
     for group in groups:
         if group.kind is OrderingKind.NULL:
@@ -471,8 +471,8 @@ def _cast_field(
         compares[group.positions] = cast.is_valid().to_numpy(zero_copy_only=False)
         rows[group.positions] = np.arange(filled, filled + len(cast))
         filled += len(cast)
-        pieces.append(cast)
-    return rows, pa.concat_arrays(pieces), compares
+        parts.append(cast)
+    return rows, pa.concat_arrays(parts), compares
 
 
 def _cast(group: OrderingGroup, data_type: pa.DataType) -> "Column | None":

@@ -1,4 +1,4 @@
-"""Reads HFiles, from the metadata table and HFile data blocks: their keys, and where their values are.
+"""Reads HFiles, from the metadata table and HFile data blocks: their keys, and the bounds of their values.
 
     data block   cells: 4-byte key length, 4-byte value length, key, value, 1 byte of MVCC version
     key          2-byte row length, row (record key), 1-byte family length, 8 bytes of timestamp, 1 byte of type
@@ -8,12 +8,10 @@
 
 The root index begins at the trailer's "load on open" offset; the meta index follows.
 
-Finds where the cells of an HFile data block begin.
-
-A cell begins where the one before it ends, so they are found one after another. Of a larger block, the ends of all keys
-are found first, as writers give every cell the same timestamp and type. Each is taken for that of a cell, which begins
-as far before it as keys are long. If each of these cells ends where the next one begins, they are the cells; otherwise,
-all are read from the first one on.
+A cell begins where the previous one ends, so cells are read one after another. In a larger block, the ends of all keys
+are searched first, because writers give every cell the same timestamp and type. From each, the start of its cell is
+guessed by the few lengths that keys have. If every guessed cell ends at the start of the next one, all guesses were
+right.
 """
 
 import struct
@@ -49,26 +47,28 @@ _CELL_LENGTHS = struct.Struct(">ii")
 _MVCC_SIZE = 1
 
 _END_OF_KEY = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
-"""No family, ``HConstants.LATEST_TIMESTAMP``, and the type Put: what follows the row in each key that Hudi writes."""
+"""No family, ``HConstants.LATEST_TIMESTAMP``, and the type Put: the bytes after the row in each
+key that Hudi writes.
+"""
 _WORD = np.dtype("<u8")
-# Of smaller blocks, walking takes less time.
-_LEAST_BYTES = 1 << 14
-# Record keys have so many lengths at most, or the cells are walked over.
-_MOST_LENGTHS = 16
+# In smaller blocks, reading cells one after another takes less time.
+_MIN_GUESSED_BYTES = 1 << 14
+# With more lengths of record keys, cells are read one after another.
+_MAX_KEY_LENGTHS = 16
 
 
 def cell_starts(data: pa.Buffer, source: HFileSource, block: Block, until: int | None = None) -> Ints:
-    """Where the cells of a data block begin; at least those that begin before the position ``until``.
+    """The starts of the cells of a data block; at least of the cells before the position ``until``.
 
     Raises:
         CorruptTableError: the cells do not fill the block.
     """
-    found = _by_ends_of_keys(data) if data.size >= _LEAST_BYTES else None
-    return _one_after_another(data, source, block, data.size if until is None else until) if found is None else found
+    starts = _by_ends_of_keys(data) if data.size >= _MIN_GUESSED_BYTES else None
+    return _in_turn(data, source, block, data.size if until is None else until) if starts is None else starts
 
 
 def cell_fields(data: pa.Buffer, starts: Ints) -> tuple[Ints, Ints, Ints]:
-    """The lengths of the key, the value and the row of cells that begin at some positions."""
+    """The lengths of the key, the value and the row of the cells at some positions."""
     content = np.frombuffer(memoryview(data), np.uint8)
     fields = windows_at(content, starts, CELL_FIELDS.itemsize).view(CELL_FIELDS)
     key_lengths, value_lengths, row_lengths = (fields[name].astype(np.int64) for name in CELL_FIELDS.names or ())
@@ -77,19 +77,19 @@ def cell_fields(data: pa.Buffer, starts: Ints) -> tuple[Ints, Ints, Ints]:
 
 def not_filling(source: HFileSource, block: Block, key_length: int, value_length: int) -> CorruptTableError:
     """The error for a cell that does not fit its block."""
-    found = f"a cell with a key of {key_length} and a value of {value_length} bytes"
-    return source.corrupt(block.position, found, "cells that fill the data block")
+    actual = f"a cell with a key of {key_length} and a value of {value_length} bytes"
+    return source.corrupt(block.position, actual, "cells that fill the data block")
 
 
 def _by_ends_of_keys(data: pa.Buffer) -> Ints | None:
-    """Where all cells begin; None if that is not sure."""
+    """The starts of all cells; None if a guess is wrong."""
     ends = _ends_of_rows(data)
     if not ends.size:
         return None
     starts, next_starts = np.full(ends.size, -1, np.int64), np.empty(ends.size, np.int64)
     unknown = np.arange(ends.size)
     first_start = 0
-    for _ in range(_MOST_LENGTHS):
+    for _ in range(_MAX_KEY_LENGTHS):
         row_length = int(ends[unknown[0]]) - first_start - CELL_FIELDS.itemsize
         guessed = ends[unknown] - row_length - CELL_FIELDS.itemsize
         if row_length < 0:
@@ -111,19 +111,19 @@ def _by_ends_of_keys(data: pa.Buffer) -> Ints | None:
 
 
 def _ends_of_rows(data: pa.Buffer) -> Ints:
-    """Where rows may end: before the bytes that end a key."""
+    """Positions at which a row may end, because the bytes that end a key follow."""
     content = np.frombuffer(memoryview(data), np.uint8)
     last = content.size - len(_END_OF_KEY) + 1
-    # Few bytes are 0x7f, and of those few are not it.
-    places = np.flatnonzero(content[1 : last + 1] == _END_OF_KEY[1])
-    # All ten bytes, as two overlapping words.
-    for position in (0, len(_END_OF_KEY) - _WORD.itemsize):
-        word = np.frombuffer(_END_OF_KEY, _WORD, 1, position)
-        places = places[windows_at(content, places + position, _WORD.itemsize).view(_WORD) == word]
-    return places.astype(np.int64)
+    # Few bytes are 0x7f, and most of these are in the end of a key.
+    positions = np.flatnonzero(content[1 : last + 1] == _END_OF_KEY[1])
+    # Compares all ten bytes as two overlapping words.
+    for offset in (0, len(_END_OF_KEY) - _WORD.itemsize):
+        word = np.frombuffer(_END_OF_KEY, _WORD, 1, offset)
+        positions = positions[windows_at(content, positions + offset, _WORD.itemsize).view(_WORD) == word]
+    return positions.astype(np.int64)
 
 
-def _one_after_another(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> Ints:
+def _in_turn(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> Ints:
     view, end, position = memoryview(data), data.size, 0
     unpack, least = _CELL_LENGTHS.unpack_from, CELL_FIELDS.itemsize
     positions: list[int] = []
@@ -146,9 +146,9 @@ _FILE_INFO_MAGIC = b"FILEINF2"
 _FILE_INFO_PREFIX = b"PBUF"
 _INDEX_ENTRY = struct.Struct(">qi")
 _MAX_ROW_BYTES = (1 << 15) - 1
-# The first byte of a VInt, as a signed number: from here up it is the value itself,
+# The first byte of a VInt, as a signed number, is the value itself from this number on,
 _MIN_VINT_VALUE = -112
-# and from here up it says how many bytes of a positive value follow.
+# and the number of bytes of a positive value that follow from this number on.
 _MIN_POSITIVE_VINT = -120
 
 
@@ -173,7 +173,7 @@ class HFile(HFileCells):
 
 
 def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0) -> HFile:
-    """All cells of an HFile; ``offset`` is where it begins in the file ``path``, for errors.
+    """All cells of an HFile that begins at ``offset`` in the file ``path``, which are for errors.
 
     Raises:
         CorruptTableError: the bytes are not an HFile, or its parts do not agree.
@@ -195,69 +195,70 @@ def read_hfile(data: bytes | memoryview | pa.Buffer, path: str, offset: int = 0)
 
 
 def read_cells(source: HFileSource, trailer: HFileTrailer, data_blocks: Iterable[Block]) -> HFileCells:
-    """The cells of some data blocks, which are in the source, in the order of the blocks.
+    """The cells of some data blocks of the source, in the order of the blocks.
 
     Raises:
         CorruptTableError: the cells do not fill the blocks, or a key is not text.
     """
-    found: list[HFileCells] = []
+    cells_of_blocks: list[HFileCells] = []
     if trailer.codec is Codec.NONE:
         values = source.buffer
         for block in data_blocks:
             data = source.slice(block.data_start, block.data_end)
-            found.append(_all_cells(data, source, block, block.data_start - source.start))
+            cells_of_blocks.append(_all_cells(data, source, block, block.data_start - source.start))
     else:
         blocks = list(data_blocks)
-        announced = sum(max(block.uncompressed_size, 0) for block in blocks)
+        stated_bytes = sum(max(block.uncompressed_size, 0) for block in blocks)
         limit = max_inflated_bytes(source.buffer.size)
-        if announced > limit:
-            raise source.corrupt(0, f"blocks of {announced} inflated bytes", f"up to {limit} from {source.buffer.size}")
-        pieces: list[bytes] = []
+        if stated_bytes > limit:
+            raise source.corrupt(
+                0, f"blocks of {stated_bytes} inflated bytes", f"up to {limit} from {source.buffer.size}"
+            )
+        contents: list[bytes] = []
         start = 0
         for block in blocks:
-            piece = block_data(source, block, trailer.codec)
-            found.append(_all_cells(pa.py_buffer(piece), source, block, start))
-            pieces.append(piece)
-            start += len(piece)
-        values = pa.py_buffer(b"".join(pieces))
+            content = block_data(source, block, trailer.codec)
+            cells_of_blocks.append(_all_cells(pa.py_buffer(content), source, block, start))
+            contents.append(content)
+            start += len(content)
+        values = pa.py_buffer(b"".join(contents))
     return HFileCells(
-        keys=pa.concat_arrays([pa.array([], pa.string()), *(cells.keys for cells in found)]),
+        keys=pa.concat_arrays([pa.array([], pa.string()), *(cells.keys for cells in cells_of_blocks)]),
         values=values,
-        value_starts=np.concatenate([_NO_CELLS, *(cells.value_starts for cells in found)]),
-        value_ends=np.concatenate([_NO_CELLS, *(cells.value_ends for cells in found)]),
+        value_starts=np.concatenate([_NO_CELLS, *(cells.value_starts for cells in cells_of_blocks)]),
+        value_ends=np.concatenate([_NO_CELLS, *(cells.value_ends for cells in cells_of_blocks)]),
     )
 
 
 def find_cells(source: HFileSource, trailer: HFileTrailer, block: Block, keys: Iterable[bytes]) -> HFileCells:
     """The cells of a data block that have one of some keys, in the order of the block; raises as ``read_cells`` does.
 
-    The bytes of the keys are searched for first, and cells looked at only as far as they are found. So this is for few
-    keys.
+    This is for few keys: their bytes are searched first, and cells are read only up to the last match.
     """
     data = block_data(source, block, trailer.codec)
     rows = {ROW_LENGTH.pack(len(key)) + key for key in keys if len(key) <= _MAX_ROW_BYTES}
-    places = np.array(sorted(place for row in rows for place in _places(data, row)), np.int64)
+    positions = np.array(sorted(position for row in rows for position in _occurrences(data, row)), np.int64)
     buffer = pa.py_buffer(data)
-    chosen = _NO_CELLS
-    if places.size:
-        starts = cell_starts(buffer, source, block, int(places[-1]))
-        chosen = _those_among(starts, places - CELL_LENGTHS_SIZE)
-    return _cells_at(chosen, buffer, source, block, 0)
+    starts_with_keys = _NO_CELLS
+    if positions.size:
+        starts = cell_starts(buffer, source, block, int(positions[-1]))
+        starts_with_keys = _intersection(starts, positions - CELL_LENGTHS_SIZE)
+    return _cells_at(starts_with_keys, buffer, source, block, 0)
 
 
-def _those_among(starts: Ints, wanted: Ints) -> Ints:
-    """Those of ``wanted`` that are among ``starts``; both ascend."""
+def _intersection(starts: Ints, candidates: Ints) -> Ints:
+    """The candidates that are in ``starts``; both are sorted."""
     if not starts.size:
         return starts
-    among: Ints = wanted[starts[np.searchsorted(starts, wanted, side="right") - 1] == wanted]
-    return among
+    found_starts: Ints = candidates[starts[np.searchsorted(starts, candidates, side="right") - 1] == candidates]
+    return found_starts
 
 
-def _places(data: bytes, wanted: bytes) -> Iterator[int]:
-    place = data.find(wanted)
-    while place >= 0:
-        yield place
-        place = data.find(wanted, place + 1)
+def _occurrences(data: bytes, text: bytes) -> Iterator[int]:
+    position = data.find(text)
+    while position >= 0:
+        yield position
+        position = data.find(text, position + 1)
 
 
 def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
@@ -265,7 +266,7 @@ def _all_cells(data: pa.Buffer, source: HFileSource, block: Block, shift: int) -
 
 
 def _cells_at(starts: Ints, data: pa.Buffer, source: HFileSource, block: Block, shift: int) -> HFileCells:
-    """The cells at some positions of a block's data, whose values are ``shift`` bytes further on in what is kept."""
+    """The cells at some positions of a block's data; value bounds are increased by ``shift``."""
     key_lengths, value_lengths, row_lengths = cell_fields(data, starts)
     rows, values = starts + CELL_FIELDS.itemsize, starts + CELL_LENGTHS_SIZE + key_lengths
     wrong = np.flatnonzero((row_lengths < 0) | (rows + row_lengths > values))
@@ -284,7 +285,7 @@ def _key_array(
 ) -> pa.StringArray:
     if not starts.size:
         return pa.array([], pa.string())
-    # An array of keys and of the gaps after them; every second one is taken.
+    # An array that alternates between keys and the gaps after them; the keys are taken.
     edges = np.empty(2 * starts.size, np.int32)
     edges[0::2], edges[1::2] = starts, starts + lengths
     keys_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * starts.size - 1, [None, pa.py_buffer(edges.data), data])
@@ -297,7 +298,8 @@ def _key_array(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """An entry of an index: a block, and a key up to its first one and after those of the block before it.
+    """An entry of an index: a block, and a key that is greater than all keys before the block and not above its first
+    one.
 
     In the meta index, ``key`` is the name of the block.
     """
@@ -317,8 +319,8 @@ def read_root_index(source: HFileSource, trailer: HFileTrailer) -> tuple[IndexEn
 def read_lower_index(source: HFileSource, trailer: HFileTrailer, position: int) -> tuple[IndexEntry, ...]:
     """The intermediate or leaf index block at a position, in key order.
 
-    Unlike the root index, it has the number of its entries, the offset of each from the first, and the offset after the
-    last; the entries have no lengths.
+    Unlike the root index, it has the number of its entries, the offset of each from the first, and the end of the last;
+    the entries have no lengths.
     """
     block = block_at(source, position)
     if block.magic not in _LOWER_INDEX_MAGICS:

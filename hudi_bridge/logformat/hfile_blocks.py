@@ -1,4 +1,4 @@
-"""Parses the trailer and the blocks of HFiles of version 3.
+"""Parses the trailer and the blocks of HFiles of version 3, and decompresses blocks up to a limit.
 
 The trailer is the last 4096 bytes: a magic, a Protocol Buffers message after its length, zeros, the version. A block:
 
@@ -13,8 +13,6 @@ The trailer is the last 4096 bytes: a magic, a Protocol Buffers message after it
     33      ...    data, then checksums (which Hudi does not verify either)
 
 Source: ``hudi-io/hfile_format.md`` and ``org.apache.hudi.io.hfile``.
-
-Decompresses deflate streams, up to a limit that guards against decompression bombs.
 """
 
 import struct
@@ -36,19 +34,19 @@ RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def max_inflated_bytes(compressed_bytes: int) -> int:
-    """How many bytes that many compressed ones may inflate to."""
+    """The most bytes that compressed bytes may inflate to, as a guard against decompression bombs."""
     return max(_ALWAYS_ALLOWED_BYTES, _MAX_RATIO * compressed_bytes)
 
 
 def inflate(compressed: bytes | memoryview, window_bits: int, limit: int) -> bytes:
-    """The decompressed data of one stream, of ``limit`` bytes at most.
+    """The decompressed data of one deflate stream, at most ``limit`` bytes.
 
     Raises:
-        ValueError: the bytes are not one whole stream, or hold more than the limit.
+        ValueError: the bytes are not one complete stream, or decompress to more than the limit.
     """
     stream = zlib.decompressobj(window_bits)
     try:
-        # One byte more than allowed shows that there is more without inflating all of it.
+        # One byte above the limit shows that it is exceeded, without inflating all.
         data = stream.decompress(compressed, limit + 1)
     except zlib.error as error:
         raise ValueError(f"bytes that do not inflate ({error})") from error
@@ -120,7 +118,7 @@ class HFileTrailer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HFileSource:
-    """The bytes of one HFile, which begins at ``offset`` in the file ``path``, or a part of them.
+    """The bytes of one HFile that begins at ``offset`` in the file ``path``, or a part of them.
 
     A part has the ``buffer`` from ``start`` on, of an HFile of ``total_bytes``; by default the buffer is all of it.
     """
@@ -137,12 +135,12 @@ class HFileSource:
         return self.buffer.size if self.total_bytes < 0 else self.total_bytes
 
     def slice(self, start: int, end: int) -> pa.Buffer:
-        """The bytes between two positions of the HFile, which have to be in the buffer."""
+        """The bytes between two positions of the HFile, which must be in the buffer."""
         return self.buffer.slice(start - self.start, end - start)
 
-    def corrupt(self, position: int, found: str, expected: str) -> CorruptTableError:
-        """The error for what was found at a position of the HFile."""
-        return CorruptTableError(self.path, self.offset + position, found, expected)
+    def corrupt(self, position: int, actual: str, expected: str) -> CorruptTableError:
+        """The error for the bytes at a position of the HFile."""
+        return CorruptTableError(self.path, self.offset + position, actual, expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,33 +196,33 @@ def parse_trailer(source: HFileSource) -> HFileTrailer:
 
 
 def _codec(number: int, source: HFileSource) -> Codec:
-    known = {codec.value: codec for codec in Codec}
-    codec = known.get(number)
+    codecs = {codec.value: codec for codec in Codec}
+    codec = codecs.get(number)
     if codec not in {Codec.NONE, Codec.GZ}:
         name = str(number) if codec is None else codec.name
         raise UnsupportedTableError("HFile compression", f"{name} in {source.path}", "NONE, GZ")
-    return known[number]
+    return codecs[number]
 
 
 def block_at(source: HFileSource, position: int, magic: bytes | None = None) -> Block:
     """The block whose header is at the position.
 
     Raises:
-        CorruptTableError: the block does not fit into the HFile, or has another ``magic``.
+        CorruptTableError: the block does not fit into the HFile, or does not have the given ``magic``.
     """
     end = min(source.start + source.buffer.size, source.size_bytes - TRAILER_SIZE)
     if not source.start <= position <= end - _BLOCK_HEADER.size:
         raise source.corrupt(0, f"a block at byte {position}", f"one from byte {source.start} to {end}")
     start = position - source.start
-    found, on_disk, uncompressed, _, _, _, with_header = _BLOCK_HEADER.unpack_from(source.buffer, start)
-    if magic is not None and found != magic:
-        raise source.corrupt(position, repr(found), repr(magic))
+    block_magic, on_disk, uncompressed, _, _, _, with_header = _BLOCK_HEADER.unpack_from(source.buffer, start)
+    if magic is not None and block_magic != magic:
+        raise source.corrupt(position, repr(block_magic), repr(magic))
     data_start = position + _BLOCK_HEADER.size
     next_position = data_start + on_disk
     if on_disk < 0 or next_position > end or not _BLOCK_HEADER.size <= with_header <= _BLOCK_HEADER.size + on_disk:
         raise source.corrupt(position, f"a block of {on_disk} bytes", f"at most {end - data_start}")
     return Block(
-        magic=found,
+        magic=block_magic,
         position=position,
         data_start=data_start,
         data_end=position + with_header,
@@ -303,7 +301,7 @@ def iter_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def parse_delimited(data: bytes) -> bytes:
-    """The message after its length, a varint; what follows it is ignored.
+    """The message after its length, a varint; bytes after the message are ignored.
 
     Raises:
         ValueError: the data ends within the message.

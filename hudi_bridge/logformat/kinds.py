@@ -1,9 +1,8 @@
-"""What readers need to know of each kind of log block, in one table beside the enum.
+"""The properties of each kind of log block, in one table.
 
-``BLOCK_KINDS`` has an entry for each ``BlockType``. The entry of a kind with rows says how they are decoded: as Avro
-datums, whose schema is in the block's header (``AvroRows``), or as a file of columns, which has its own schema
-(``ColumnRows``). A new kind of block is a new entry with one of the two; whoever reads blocks asks the entry and not
-the type.
+``BLOCK_KINDS`` has an entry for each ``BlockType``. A kind with rows has a decoder: for Avro datums, whose schema is in
+the block's header (``AvroRows``), or for a columnar file with its own schema (``ColumnRows``). A new kind of block is a
+new entry; code that reads blocks asks the entry, not the type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +21,13 @@ from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_sc
 from hudi_bridge.schema.evolve import StoredAs
 
 _TIMES_IN_MEMORY = 2
-"""How often records are in memory at the same time: as they are decoded, and as they survive."""
+"""Records are in memory twice: as they are decoded, and as they survive."""
 
 
 class DatumBounds(NamedTuple):
-    """Where the Avro datums of a block are in ``data``, and their record keys if these are not in the datums."""
+    """The bounds of a block's Avro datums in ``data``, and their record keys if these are stored
+    outside of the datums.
+    """
 
     data: pa.Buffer
     starts: Ints
@@ -38,10 +39,10 @@ class DatumBounds(NamedTuple):
 class AvroRows:
     """Rows as Avro datums of the schema in the block's header.
 
-    ``bounds`` finds the datums, ``count`` tells how many there are, 0 if the content is damaged; both are given the
-    content, the path of the file and the offset of the content in it. Plain rows lie one after another as they are,
-    each after its length: several blocks of one schema can be decoded as one, a record can be decoded without the
-    others, and the UTF-8 bytes of record keys can be searched for.
+    ``bounds`` returns the bounds of the datums, ``count`` their number, or 0 if the content is damaged. Both take the
+    content, the path of the file, and the offset of the content in it. Plain rows are stored uncompressed, each after
+    its length: blocks of one schema can be concatenated, a record can be decoded alone, and the UTF-8 bytes of record
+    keys can be searched.
     """
 
     bounds: Callable[[pa.Buffer, str, int], DatumBounds]
@@ -54,16 +55,16 @@ class AvroRows:
         return StoredAs.AVRO
 
     def decoded_bytes(self, content: pa.Buffer, row_bytes: int, path: str, offset: int) -> int:
-        """About the bytes of the decoded rows, apart from their texts."""
+        """About the memory of the decoded rows in bytes, without their texts."""
         return self.count(content, path, offset) * row_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRows:
-    """Rows as a file of columns, which has its own schema.
+    """Rows as a columnar file with its own schema.
 
-    ``schema`` and ``decode`` (of some columns) are given the content, the path of the log file and the offset of the
-    content in it. ``size`` gives the number of rows and of bytes before compression, zeros if the content is damaged.
+    ``schema`` and ``decode`` (of some columns) take the content, the path of the log file, and the offset of the
+    content in it. ``size`` returns the number of rows and the uncompressed bytes, or zeros if the content is damaged.
     """
 
     stored_as: StoredAs
@@ -72,7 +73,7 @@ class ColumnRows:
     size: Callable[[pa.Buffer], tuple[int, int]]
 
     def decoded_bytes(self, content: pa.Buffer, row_bytes: int, _path: str, _offset: int) -> int:
-        """About the bytes of the decoded rows."""
+        """About the memory of the decoded rows in bytes."""
         rows, uncompressed = self.size(content)
         return max(uncompressed, rows * row_bytes)
 
@@ -84,9 +85,10 @@ RowFormat: TypeAlias = AvroRows | ColumnRows
 class BlockKind:
     """A kind of log block.
 
-    ``rows`` says how rows are decoded, None for a kind without rows that are merged. With ``holds_deletes``, the block
-    holds deletes. ``memory_factor`` is how many times the size of the content its records take in memory at least, as
-    they are decoded and once more as they survive.
+    Attributes:
+        rows: how rows are decoded; None for a kind without rows to merge.
+        holds_deletes: whether the block has deletes.
+        memory_factor: the least memory for the records, as a multiple of the size of the content.
     """
 
     rows: RowFormat | None = None
@@ -94,9 +96,9 @@ class BlockKind:
     memory_factor: int = 0
 
     def bytes_when_decoded(self, content: pa.Buffer, row_bytes: int, path: str, offset: int, *, is_small: bool) -> int:
-        """About the bytes of memory for the records of a block, as they are decoded and once more as they survive.
+        """About the memory for the records of a block in bytes, while they are decoded and copied.
 
-        Of small blocks that are compressed, the number of records is not looked up.
+        The number of records in a small compressed block is not read.
         """
         decoded = 0
         if self.rows is not None and not (is_small and self.is_compressed):
@@ -105,12 +107,12 @@ class BlockKind:
 
     @property
     def has_plain_rows(self) -> bool:
-        """Whether rows are Avro datums that lie one after another as they are."""
+        """Whether rows are uncompressed Avro datums, one after another."""
         return isinstance(self.rows, AvroRows) and self.rows.are_plain
 
     @property
     def is_compressed(self) -> bool:
-        """Whether rows may take much more than the content, so that their number has to be looked up."""
+        """Whether rows may take much more memory than the content, so that their number must be read."""
         return self.rows is not None and not self.has_plain_rows
 
 
@@ -129,7 +131,7 @@ def _cells_of_hfile(content: pa.Buffer, path: str, offset: int) -> int:
     try:
         return parse_trailer(HFileSource(buffer=content, path=path, offset=offset)).entry_count
     except HudiReadError:
-        # Whoever decodes the block says what is wrong with it.
+        # Decoding the block raises the error.
         return 0
 
 

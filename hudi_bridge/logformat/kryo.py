@@ -148,8 +148,8 @@ class _Cursor:
     names: list[str] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
 
-    def corrupt(self, found: str, expected: str) -> CorruptLogFileError:
-        return CorruptLogFileError(self.path, self.offset + self.position, found, expected)
+    def corrupt(self, actual: str, expected: str) -> CorruptLogFileError:
+        return CorruptLogFileError(self.path, self.offset + self.position, actual, expected)
 
     def unsupported(self, name: str | None, supported: tuple[str, ...]) -> UnsupportedTableError:
         shown = "null" if name is None else name[:_MAX_SHOWN_CHARACTERS]

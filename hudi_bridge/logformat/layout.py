@@ -27,7 +27,7 @@ LOG_FORMAT_VERSION = 1
 SIZE_FIELD = struct.Struct(">q")
 COUNT_FIELD = struct.Struct(">i")
 HEADER_ENTRY = struct.Struct(">ii")
-# What follows the magic: size, log format version, block type and number of header entries.
+# The fields after the magic: size, log format version, block type and number of header entries.
 BLOCK_START = struct.Struct(">qiii")
 
 # The bytes that the size field does not count: the magic and the size field itself.
@@ -84,7 +84,7 @@ class OrderingKind(IntEnum):
     """Kinds of ordering value in a delete block: the branches of the union ``HoodieDeleteRecord.orderingVal``.
 
     ``LOCAL_DATE`` occurs only within an array, where it is branch 12 (Hudi 1.1 and later). ``UTF8`` is text in Kryo
-    that has the class of text in rows, which Avro gives it.
+    with Avro's class for text, which rows have too.
     """
 
     NULL = 0

@@ -1,4 +1,4 @@
-"""Reads Parquet data blocks, whose content is a whole Parquet file; and checks Parquet files for damage."""
+"""Reads Parquet data blocks, whose content is a whole Parquet file, and checks Parquet files for damage."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues
 # With run-length encoding, a few bytes can announce any number of rows. Real rows have distinct record keys, which
 # take far more space.
 _MAX_ROWS_PER_BYTE = 64
-_MOST_BYTES = (1 << 31) - 1
+_MAX_BYTES = (1 << 31) - 1
 _ENCRYPTED_MAGIC = b"PARE"
 _NOT_ENCRYPTED = "files that are not encrypted, or base files with the decryption_properties of HudiTable.open"
 _SIGNATURE_BYTES = 28
-"""What follows a footer in plain text of a file with encrypted columns: a nonce and a tag."""
+"""The nonce and tag after a plain-text footer of a file with encrypted columns."""
 END_BYTES = 8
 """The length of the footer and the magic, which end a Parquet file."""
 PARQUET_ERRORS = (
@@ -32,12 +32,12 @@ PARQUET_ERRORS = (
 """What pyarrow raises for damaged files; a UnicodeDecodeError for names that are not text.
 
 A plain KeyError, IndexError or ValueError is a mistake of this package, such as a column that a whole file lacks. It is
-never told as damage.
+never reported as damage.
 """
 
 
 def parquet_block_schema(content: pa.Buffer, path: str, offset: int) -> pa.Schema:
-    """The schema of a block's rows; ``path`` and ``offset`` are those of the content, for errors.
+    """The schema of a block's rows; ``path`` and ``offset`` of the content are for errors.
 
     Raises:
         CorruptLogFileError: the content is not readable Parquet.
@@ -47,7 +47,7 @@ def parquet_block_schema(content: pa.Buffer, path: str, offset: int) -> pa.Schem
 
 
 def rows_and_bytes(content: pa.Buffer) -> tuple[int, int]:
-    """The number of rows of a block, and of bytes before compression, as its footer says; zeros if it is damaged."""
+    """The number of rows and the uncompressed bytes in a block's footer; zeros if it is damaged."""
     try:
         footer = pq.read_metadata(pa.BufferReader(content))
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
@@ -58,10 +58,10 @@ def rows_and_bytes(content: pa.Buffer) -> tuple[int, int]:
 
 
 def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, offset: int) -> pa.RecordBatch:
-    """Some columns of a block's rows; ``path`` and ``offset`` are those of the content, for errors.
+    """Some columns of a block's rows; ``path`` and ``offset`` of the content are for errors.
 
     Raises:
-        CorruptLogFileError: the content is not readable Parquet, or has another number of rows than its footer says.
+        CorruptLogFileError: the content is not readable Parquet, or the number of rows differs from the footer's.
         UnsupportedTableError: the rows do not fit into one batch.
     """
     with _open(content, path, offset) as file:
@@ -76,17 +76,17 @@ def decode_parquet_block(content: pa.Buffer, columns: Sequence[str], path: str, 
         raise CorruptLogFileError(path, offset, f"{rows.num_rows} rows", f"{announced}, as the footer says")
     batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
     if len(batches) > 1:
-        # Arrow has put together what it can.
-        found = f"{rows.nbytes} bytes of rows in {path} at byte {offset}"
-        raise UnsupportedTableError("size of a log block", found, f"{_MOST_BYTES} bytes in a column")
+        # Arrow has concatenated as much as its offsets allow.
+        actual = f"{rows.nbytes} bytes of rows in {path} at byte {offset}"
+        raise UnsupportedTableError("size of a log block", actual, f"{_MAX_BYTES} bytes in a column")
     return batches[0]
 
 
 def _require_size(file: pq.ParquetFile, content: pa.Buffer, columns: Sequence[str], path: str, offset: int) -> None:
-    """Raises UnsupportedTableError if values that many rows refer to do not fit into one batch.
+    """Requires that rows fit into one batch, even if many of them share large dictionary values.
 
     Raises:
-        UnsupportedTableError: they do not.
+        UnsupportedTableError: they do not fit.
     """
     footer, source = file.metadata, pa.BufferReader(content)
     size = 0
@@ -95,9 +95,9 @@ def _require_size(file: pq.ParquetFile, content: pa.Buffer, columns: Sequence[st
         values = DictionaryValues(file=source, footer=footer, row_group=number, path=path)
         chunks = map(group.column, range(group.num_columns))
         size += values.size_bytes([chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns])
-    if size > _MOST_BYTES:
-        found = f"{size} bytes of rows in {path} at byte {offset}"
-        raise UnsupportedTableError("size of a log block", found, f"{_MOST_BYTES} bytes")
+    if size > _MAX_BYTES:
+        actual = f"{size} bytes of rows in {path} at byte {offset}"
+        raise UnsupportedTableError("size of a log block", actual, f"{_MAX_BYTES} bytes")
 
 
 @contextmanager
@@ -116,9 +116,9 @@ def _open(content: pa.Buffer, path: str, offset: int) -> Iterator[pq.ParquetFile
 
 
 def require_not_encrypted(end: bytes, path: str, footer: pq.FileMetaData | None = None) -> None:
-    """Raises for an encrypted Parquet file, by its last ``END_BYTES`` and, if that is in plain text, its footer.
+    """Refuses an encrypted Parquet file, by its last ``END_BYTES`` and, if it is in plain text, its footer.
 
-    Ask first: to ask pyarrow for an encrypted column's part of a footer ends the process.
+    Call it before other fields of a footer are read: pyarrow ends the process for encrypted columns.
 
     Raises:
         UnsupportedTableError: the file, or a column of it, is encrypted.
@@ -131,17 +131,17 @@ def require_not_encrypted(end: bytes, path: str, footer: pq.FileMetaData | None 
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; some of pyarrow's go on for pages."""
+    """The first line of an error's message; some messages of pyarrow have pages."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def footer_mismatch(footer: pq.FileMetaData) -> tuple[str, str] | None:
-    """What was found and what was expected, for a footer whose parts do not agree; None for any other.
+    """The actual and the expected text for a footer whose parts do not agree; None if they agree.
 
     A flipped bit in a footer could otherwise mean another column, or fewer rows.
 
-    Source: ``ParquetMetadataConverter.fromParquetMetadata`` of Parquet for Java refuses a column chunk of a column
-    that is not in the schema.
+    Source: ``ParquetMetadataConverter.fromParquetMetadata`` of Parquet for Java refuses a column chunk of a column that
+    is not in the schema.
     """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
@@ -157,7 +157,7 @@ def footer_mismatch(footer: pq.FileMetaData) -> tuple[str, str] | None:
             values = group.column(0).num_values
             if values != group.num_rows:
                 return f"a row group of {group.num_rows} rows", f"{values}, as its first column has"
-    # The first row group is enough: in later ones, columns are read by position, not by name.
+    # The first row group is enough, because columns of later ones are read by position.
     for group in groups[:1]:
         for index in range(footer.num_columns):
             stored, named = group.column(index).path_in_schema, footer.schema.column(index).path

@@ -1,7 +1,7 @@
-"""What the values of Parquet's dictionaries take once they are decoded.
+"""The memory that values of Parquet dictionaries take once they are decoded.
 
-A dictionary has each value once, so that a file of two kilobytes can have any number of rows that refer to a text of a
-megabyte. Footers do not tell how long values are; dictionaries do, and are read only where rows could take too much.
+A dictionary stores each value once, so that a file of two kilobytes can have any number of rows with a text of a
+megabyte. Footers do not have the lengths of values, so dictionaries are read if rows could take too much memory.
 
 Source: ``PageHeader`` and ``DictionaryPageHeader`` of Parquet's Thrift definition.
 """
@@ -19,29 +19,29 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import UnsupportedTableError
 
 BATCH_BYTES = 1 << 28
-"""What the values of a batch may take; usual batches take a hundredth of it."""
+"""The most memory for the values of a batch; usual batches take a hundredth of it."""
 _CUT_BATCH_BYTES = 1 << 25
-# Of batches that could take more: Arrow takes twice as much while it decodes, and some are ahead of their reader.
-_LARGEST_BYTES = (1 << 31) - 1
-"""What a column of a batch can hold in Arrow."""
+"""The size of batches that could exceed it: Arrow takes twice as much while decoding, and some are read ahead."""
+_MAX_COLUMN_BYTES = (1 << 31) - 1
+"""The largest column of a batch in Arrow."""
 _ROWS_AT_ONCE = 256
 _LENGTH_BYTES = 4
 _CONTINUATION_BIT = 0x80
 _VARINT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
-# The header of a dictionary page in Thrift's compact protocol: its sizes without and with compression, a checksum that
-# may be left out, and the number of values, whose encoding is plain by either of its names.
+# The header of a dictionary page in Thrift's compact protocol: the uncompressed and the stored size, an optional
+# checksum, and the number of values, which have either of the two plain encodings.
 _DICTIONARY_HEADER = re.compile(
     rb"\x15\x04\x15%b\x15%b(?:\x4c|\x15%b\x3c)\x15%b\x15[\x00\x04][\x11\x12]?\x00\x00" % ((_VARINT,) * 4)
 )
-_MOST_HEADER_BYTES = 64
+_MAX_HEADER_BYTES = 64
 _MAGIC = b"PAR1"
 _CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
 _LZ4_OF_HADOOP = 5
-"""The codec that Arrow has no name for."""
+"""The codec for which Arrow has no name."""
 
 
 class DictionaryPage(NamedTuple):
-    """What its header says of a dictionary page; ``start`` is where the values are, after the header."""
+    """The header of a dictionary page; the values begin at ``start``."""
 
     start: int
     stored_bytes: int
@@ -49,13 +49,13 @@ class DictionaryPage(NamedTuple):
     values: int
 
     @property
-    def most_bytes(self) -> int:
-        """The bytes of a value at most: each has its length before it, also if all others are empty."""
+    def max_bytes(self) -> int:
+        """The most bytes of one value. Each value is stored after its length, even if all others are empty."""
         return max(0, self.size_bytes - _LENGTH_BYTES * self.values)
 
     @classmethod
     def parse(cls, stored: bytes, start: int) -> "DictionaryPage | None":
-        """The page whose header begins at ``start``, with these bytes; None if they are not of the usual form."""
+        """The page whose header starts at ``start`` with these bytes; None if they are not of the usual form."""
         header = _DICTIONARY_HEADER.match(stored)
         if header is None:
             return None
@@ -65,10 +65,10 @@ class DictionaryPage(NamedTuple):
         return cls(start + header.end(), stored_bytes, size_bytes, values)
 
     def longest(self, stored: bytes, compression: str) -> int:
-        """The bytes of the longest value; those of the page if it is damaged.
+        """The bytes of the longest value, or of the whole page if it is damaged.
 
-        Arrow's decoder of plain pages goes from length to length, without a memo of values: the page is read as the
-        only data page of a file with one column.
+        The page is read as the only data page of a file with one column, because Arrow decodes plain pages without
+        storing distinct values.
         """
         lengths = None
         if len(stored) == self.stored_bytes and _LENGTH_BYTES * self.values <= self.size_bytes:
@@ -76,16 +76,16 @@ class DictionaryPage(NamedTuple):
             try:
                 lengths = pc.binary_length(pq.ParquetFile(content).read(use_threads=False).column(0))
             except (pa.ArrowException, OSError):
-                # Whoever reads the rows finds out what is wrong.
+                # Reading the rows raises the error.
                 lengths = None
         if lengths is None or len(lengths) != self.values:
             return self.size_bytes
         return int(pc.max(lengths).as_py() or 0)
 
     def _file_of(self, stored: bytes, codec: int) -> bytes:
-        """A Parquet file of one row group, whose only column ``v`` has the values of this page."""
+        """A Parquet file with one row group, whose only column ``v`` has the values of this page."""
         values, start = _varint(self.values), _varint(len(_MAGIC))
-        # A data page with plain values, which are neither optional nor repeated.
+        # The header of a data page with plain values that are neither optional nor repeated.
         sizes = b"\x15" + _varint(self.size_bytes) + b"\x15" + _varint(self.stored_bytes)
         header = b"\x15\x00" + sizes + b"\x2c\x15" + values + b"\x15\x00\x15\x06\x15\x06\x00\x00"
         size, stored_size = _varint(len(header) + self.size_bytes), _varint(len(header) + self.stored_bytes)
@@ -103,12 +103,12 @@ class DictionaryPage(NamedTuple):
 
 @dataclass(slots=True)
 class _Values:
-    """Values that a number of rows, or of lists in them, could take out of a dictionary."""
+    """Values that rows, or lists in them, may take from a dictionary: their number and the longest."""
 
     chunk: pq.ColumnChunkMetaData
     count: int
     longest: int
-    """The most bytes of one of them, as far as is known."""
+    """The most bytes of one value, as far as it is known."""
 
     @property
     def size_bytes(self) -> int:
@@ -117,9 +117,9 @@ class _Values:
 
 @dataclass(frozen=True, kw_only=True)
 class DictionaryValues:
-    """The values of dictionaries of one row group of a Parquet file that is open; ``path`` is for errors.
+    """The values of dictionaries in one row group of an open Parquet file; ``path`` is for errors.
 
-    Files of Parquet for Java have a dictionary only for columns whose values repeat, so that it is small or worth it.
+    Parquet for Java writes a dictionary only if values repeat, so that it is small compared to the data.
     """
 
     file: pa.NativeFile
@@ -129,14 +129,14 @@ class DictionaryValues:
     _pages: dict[str, DictionaryPage | None] = field(default_factory=dict)
     _longest: dict[str, int] = field(default_factory=dict)
 
-    def most_rows(self, chunks: Sequence[pq.ColumnChunkMetaData], rows: int) -> int:
-        """How many rows a batch of some column chunks may have, at most ``rows``.
+    def max_rows(self, chunks: Sequence[pq.ColumnChunkMetaData], rows: int) -> int:
+        """The number of rows, up to ``rows``, that a batch of some column chunks may have.
 
-        If so many rows could take more than 256 MiB, a batch takes 32 MiB at most, or is a single row.
+        If ``rows`` could take more than 256 MiB, a batch takes up to 32 MiB, or is a single row.
 
         Raises:
             PARQUET_ERRORS: a dictionary cannot be decoded.
-            UnsupportedTableError: the values of 256 rows, which have lists, do not fit into a batch.
+            UnsupportedTableError: the values of 256 rows with lists do not fit into a batch.
         """
         at_once = max(1, min(rows, self.footer.row_group(self.row_group).num_rows))
         suspects = [
@@ -150,28 +150,28 @@ class DictionaryValues:
         return rows if at_once * row_bytes <= BATCH_BYTES else max(1, min(rows, _CUT_BATCH_BYTES // row_bytes))
 
     def size_bytes(self, chunks: Sequence[pq.ColumnChunkMetaData]) -> int:
-        """What the values of dictionaries in some column chunks take; 0 if it cannot be much."""
+        """The memory that dictionary values in some column chunks take; 0 if it cannot be much."""
         suspects = [self._values(chunk, chunk.num_values) for chunk in chunks if _may_expand(chunk)]
         if self._fit(suspects):
             return 0
         return sum(sum(map(_decoded_bytes, self._batches(values.chunk, _ROWS_AT_ONCE))) for values in suspects)
 
     def _values(self, chunk: pq.ColumnChunkMetaData, count: int) -> _Values:
-        """Values as long as the footer allows."""
+        """Values with the greatest length that the footer allows."""
         is_fixed = chunk.physical_type == "FIXED_LEN_BYTE_ARRAY"
         return _Values(
             chunk, count, int(self._leaf(chunk).length) if is_fixed else max(0, chunk.total_uncompressed_size)
         )
 
     def _fit(self, suspects: Sequence[_Values]) -> bool:
-        """Whether values fit into a batch, however often each is referred to.
+        """Whether values fit into a batch, however often each is referenced.
 
-        No more is read than it takes to know: first headers of dictionaries, then the lengths in them, and those first
-        that could take the most. Unless they fit, the longest value of each is known in the end.
+        Reads as little as possible: first the headers of dictionaries, then the lengths in them, starting with the
+        columns that could take most. If they do not fit, the longest value of each column is known afterwards.
         """
         total = sum(values.size_bytes for values in suspects)
         variable = [values for values in suspects if values.chunk.physical_type == "BYTE_ARRAY"]
-        for read in (self._most_bytes, self._longest_bytes):
+        for read in (self._max_bytes, self._longest_bytes):
             for values in sorted(variable, key=lambda values: values.size_bytes, reverse=True):
                 if total <= BATCH_BYTES:
                     return True
@@ -181,50 +181,50 @@ class DictionaryValues:
         return total <= BATCH_BYTES
 
     def _bytes_of_row(self, values: _Values, rows: int) -> int:
-        """The most bytes of a row, where the longest value is known."""
+        """The most bytes of a row, once the longest value is known."""
         chunk = values.chunk
         if not self._is_repeated(chunk):
             return values.longest
         if values.size_bytes <= BATCH_BYTES:
             return values.size_bytes // rows
-        most = max(map(_decoded_bytes, self._batches(chunk, _ROWS_AT_ONCE)), default=0)
-        if most > _LARGEST_BYTES:
-            found = f"{most} bytes of {chunk.path_in_schema} in {_ROWS_AT_ONCE} rows of {self.path}"
-            raise UnsupportedTableError("size of rows", found, f"{_LARGEST_BYTES} bytes")
-        return most // _ROWS_AT_ONCE if most <= BATCH_BYTES else BATCH_BYTES
+        largest = max(map(_decoded_bytes, self._batches(chunk, _ROWS_AT_ONCE)), default=0)
+        if largest > _MAX_COLUMN_BYTES:
+            actual = f"{largest} bytes of {chunk.path_in_schema} in {_ROWS_AT_ONCE} rows of {self.path}"
+            raise UnsupportedTableError("size of rows", actual, f"{_MAX_COLUMN_BYTES} bytes")
+        return largest // _ROWS_AT_ONCE if largest <= BATCH_BYTES else BATCH_BYTES
 
-    def _most_bytes(self, chunk: pq.ColumnChunkMetaData) -> int:
-        """A bound of the bytes of a dictionary's values, by the header of its page."""
+    def _max_bytes(self, chunk: pq.ColumnChunkMetaData) -> int:
+        """An upper bound for the bytes of a dictionary value, by the header of its page."""
         page = self._page(chunk)
-        return max(0, chunk.total_uncompressed_size) if page is None else page.most_bytes
+        return max(0, chunk.total_uncompressed_size) if page is None else page.max_bytes
 
     def _longest_bytes(self, chunk: pq.ColumnChunkMetaData) -> int:
-        """The bytes of the longest value of a dictionary, or a bound of it."""
+        """The bytes of the longest value of a dictionary, or an upper bound."""
         page, name = self._page(chunk), chunk.path_in_schema
         if page is None or not page.stored_bytes <= chunk.total_compressed_size:
-            return self._most_bytes(chunk)
+            return self._max_bytes(chunk)
         if page.size_bytes > chunk.total_uncompressed_size:
-            # One of the two is wrong: no memory is taken by what it says.
-            return page.most_bytes
+            # One of the two sizes is wrong, so nothing is allocated by them.
+            return page.max_bytes
         if name not in self._longest:
             stored = _read_at(self.file, page.stored_bytes, page.start)
             self._longest[name] = page.longest(stored, chunk.compression)
         return self._longest[name]
 
     def _page(self, chunk: pq.ColumnChunkMetaData) -> DictionaryPage | None:
-        """The page that a column chunk begins with; None if it is no dictionary, or its header of another form."""
+        """The dictionary page at the start of a column chunk; None if there is none, or its header has another form."""
         name = chunk.path_in_schema
         if name not in self._pages:
             starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
             start = min((offset for offset in starts if offset and offset > 0), default=0)
-            self._pages[name] = DictionaryPage.parse(_read_at(self.file, _MOST_HEADER_BYTES, start), start)
+            self._pages[name] = DictionaryPage.parse(_read_at(self.file, _MAX_HEADER_BYTES, start), start)
         return self._pages[name]
 
     def _is_repeated(self, chunk: pq.ColumnChunkMetaData) -> bool:
         return bool(self._leaf(chunk).max_repetition_level)
 
     def _leaf(self, chunk: pq.ColumnChunkMetaData) -> Any:  # noqa: ANN401 - the stubs lack the class
-        """The leaf of a column chunk; raises as Arrow does for a damaged footer, which names none."""
+        """The leaf of a column chunk; raises Arrow's error for a damaged footer that names an unknown one."""
         leaf = self._leaves.get(chunk.path_in_schema)
         if leaf is None:
             raise pa.ArrowInvalid(f"a column chunk of {chunk.path_in_schema!r}, which is no column")
@@ -244,9 +244,9 @@ class DictionaryValues:
 
 
 def _may_expand(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether values of a column chunk could be those of a dictionary that take bytes of their own.
+    """Whether a column chunk may have a dictionary of values with their own bytes.
 
-    Footers of Parquet for Java before 1.12 do not say where dictionaries are: only encodings tell that there is one.
+    Footers of Parquet for Java before 1.12 lack the offset of dictionaries, so their encodings are checked too.
     """
     if chunk.physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return False
@@ -259,13 +259,13 @@ def _read_at(file: Any, size: int, start: int) -> bytes:  # noqa: ANN401 - the s
 
 
 def _number(varint: bytes) -> int:
-    """A number as Thrift stores it: seven bits in each byte, the lowest first, and in those the sign as the lowest."""
+    """A number as Thrift stores it: seven bits in each byte, the lowest first, zigzag-encoded."""
     zigzag = sum((byte & ~_CONTINUATION_BIT) << (7 * position) for position, byte in enumerate(varint))
     return -(zigzag + 1 >> 1) if zigzag & 1 else zigzag >> 1
 
 
 def _varint(number: int) -> bytes:
-    """A number that is not negative, as Thrift stores it."""
+    """A nonnegative number as Thrift stores it."""
     zigzag, encoded = number << 1, bytearray()
     while zigzag >= _CONTINUATION_BIT:
         encoded.append(zigzag % _CONTINUATION_BIT | _CONTINUATION_BIT)
@@ -274,7 +274,7 @@ def _varint(number: int) -> bytes:
 
 
 def _decoded_bytes(batch: pa.RecordBatch) -> int:
-    """What the values of dictionaries take in a batch without dictionaries."""
+    """The bytes of dictionary values in a batch once they are decoded."""
     lengths = [
         pc.sum(pc.binary_length(values.dictionary).take(values.indices)).as_py() or 0
         for column in batch.columns

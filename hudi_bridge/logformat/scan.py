@@ -1,7 +1,7 @@
-"""Finds the blocks of log files, and those of them that count for a query.
+"""Finds the blocks of log files, and the blocks that count for a query.
 
-All blocks of an instant move to its first block, as in Hudi 1.x and the optimized scan of 0.15. The default scan of
-0.15 keeps the file order, and does not know log compaction.
+All blocks of an instant are applied at the position of its first block, as in Hudi 1.x and the optimized scan of 0.15.
+The default scan of 0.15 keeps the file order, and does not support log compaction.
 
 Source: ``HoodieLogFileReader``, ``BaseHoodieLogRecordReader.scanInternal``.
 """
@@ -69,8 +69,8 @@ class SkippedBlocks:
 class LiveBlocks:
     """The data and delete blocks that count, in the order in which to apply them: oldest first.
 
-    ``instants`` are those of all data and delete blocks, skipped ones included. The result is the same for
-    another query if the same of these instants are committed, and the same are later than the query's.
+    ``instants`` has the instants of all data and delete blocks, including skipped ones. Another query gets the same
+    result if the same of these instants are committed, and the same ones are later than its own.
     """
 
     blocks: tuple[LogBlock, ...]
@@ -82,12 +82,12 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
     """All blocks of one log file; skips and reports the damage that a crashed writer can leave behind.
 
     Args:
-        data: the whole file, in memory or mapped; the contents of the blocks are slices of it.
+        data: the whole file, in memory or mapped; contents of blocks are slices of it.
         path: the file, for errors.
 
     Raises:
-        CorruptLogFileError: the file does not start with a block, or the parts of a block do not add up.
-        UnsupportedTableError: a block is of an unknown version or type.
+        CorruptLogFileError: the file does not start with a block, or the parts of a block do not fill it.
+        UnsupportedTableError: a block has an unknown version or type.
     """
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     if is_native_name(path) and memoryview(buffer)[: len(PARQUET_MAGIC)] == PARQUET_MAGIC:
@@ -96,11 +96,11 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
 
 
 def scan_source(source: ByteSource, path: str) -> ScanResult:
-    """As ``scan_blocks``, of any source of bytes; of contents there is what the source gives."""
+    """As ``scan_blocks``, for any source of bytes; it decides how much of the contents is read."""
     blocks: list[LogBlock] = []
     corrupt: list[CorruptBlock] = []
     offset = 0
-    # Hudi takes fewer bytes than a magic for the end of the file, whatever they are.
+    # Hudi ignores trailing bytes that are shorter than a magic.
     while source.size - offset >= len(MAGIC):
         magic = source.at(offset, len(MAGIC))
         if magic != MAGIC:
@@ -117,15 +117,15 @@ def scan_source(source: ByteSource, path: str) -> ScanResult:
 
 
 def block_before(source: ByteSource, end: int, path: str) -> LogBlock | None:
-    """The block that ends there, found by the length at its end; None if it is not whole.
+    """The block that ends at ``end``, found by the length at its end; None if it is not complete.
 
     Raises:
-        CorruptLogFileError: the parts of the block do not add up.
-        UnsupportedTableError: the block is of an unknown version or type.
+        CorruptLogFileError: the parts of the block do not fill it.
+        UnsupportedTableError: the block has an unknown version or type.
     """
     if end < UNCOUNTED_SIZE + MIN_BLOCK_SIZE:
         return None
-    # The length at the end counts the magic, and not the field with the size.
+    # The length at the end includes the magic, but not the size field.
     (length,) = SIZE_FIELD.unpack(source.at(end - SIZE_FIELD.size, SIZE_FIELD.size))
     offset = end - SIZE_FIELD.size - length
     if not 0 <= offset <= end - UNCOUNTED_SIZE - MIN_BLOCK_SIZE or source.at(offset, len(MAGIC)) != MAGIC:
@@ -145,7 +145,7 @@ def _damage(source: ByteSource, offset: int) -> str | None:
         return f"size {size} is too small for a block"
     if end > source.size:
         return f"the block ends at byte {end}, the file at {source.size}"
-    # The end of the block and the next magic in one read.
+    # Reads the end of the block and the next magic at once.
     tail = source.at(end - SIZE_FIELD.size, SIZE_FIELD.size + len(MAGIC))
     (trailing,) = SIZE_FIELD.unpack_from(tail)
     if trailing != size + len(MAGIC):
@@ -161,8 +161,8 @@ def live_blocks(
 ) -> LiveBlocks:
     """The blocks that count for a query.
 
-    A rollback block undoes what its target wrote *before* it, in this file or an earlier one, whatever the rollback's
-    own instant. Blocks of change data never count.
+    A rollback block undoes the blocks of its target *before* it, in this file or an earlier one, whatever the
+    rollback's own instant. Blocks of change data never count.
 
     Args:
         scans: the log files of a file slice, in log file order.
@@ -222,9 +222,9 @@ def _rollback_target(block: LogBlock) -> str:
 def _instants_to_apply(by_instant: dict[str, list[LogBlock]]) -> list[str]:
     """The instants whose blocks are applied, oldest first; ``by_instant`` is in file order.
 
-    The block of a log compaction replaces those of the instants that it lists, and takes the place of the newest of
-    them. A later log compaction may list an earlier one, and then replaces what that one lists. From the newest instant
-    to the oldest, the last compaction of such a chain comes first.
+    The block of a log compaction replaces the blocks of the instants that it lists, at the position of the newest of
+    them. A later log compaction may list an earlier one, and then replaces its instants too. From the newest instant to
+    the oldest, the last compaction of such a chain comes first.
     """
     replaced_by: dict[str, str] = {}
     newest_first: dict[str, None] = {}

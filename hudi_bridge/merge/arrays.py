@@ -1,8 +1,7 @@
-"""Names for the Arrow and NumPy types used in merging; some are generic only in the type stubs.
+"""Types of merging, masks and positions, and the values of ordering fields.
 
-Ordering fields: columns, or fields of structs with dotted names (``o.a.ts``).
-
-The field of a null struct is null. Record key fields have such names too, where keys are built from them.
+An ordering field is a column, or a field of structs with a dotted name (``o.a.ts``); the field of a null struct is
+null. Record key fields have such names too, where keys are built from them.
 
 Source: ``HoodieAvroUtils.getNestedFieldVal``, by which Hudi finds ordering values.
 """
@@ -30,9 +29,9 @@ def as_booleans(column: Column) -> Booleans:
 
 
 def all_positions(parts: Sequence[Positions | None]) -> Positions | None:
-    """The positions of all parts, one after another; None if those of a part are not known, or there is no part."""
-    known = [part for part in parts if part is not None]
-    return np.concatenate(known) if known and len(known) == len(parts) else None
+    """The positions of all parts, concatenated; None if a part has none, or there is no part."""
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present and len(present) == len(parts) else None
 
 
 def ordering_path(name: str) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ def ordering_type(name: str, schema: pa.Schema) -> ArrowType:
 
 
 def is_number(kind: ArrowType) -> bool:
-    """Whether a missing value of the type counts as 0, under the rules for which missing numbers do."""
+    """Whether a missing value of the type counts as 0 under rules with ``nulls_as_zero``."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 

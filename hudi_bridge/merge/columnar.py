@@ -1,7 +1,7 @@
 """Merges the rows of a base file with the surviving log records.
 
 If a base file has several rows with the same key, only the first is merged by key, as in Hudi; by position, each is
-merged with the log record of its own.
+merged with its own log record.
 
 Source: ``KeyBasedFileGroupRecordBuffer`` and ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 """
@@ -31,15 +31,15 @@ from hudi_bridge.merge.fold import META_FIELDS, ordering_ranks, unset_fields, wh
 from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 
-_LEAST_KEYS_OF_THREAD = 1 << 16
+_MIN_KEYS_PER_THREAD = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMatches:
     """The matches of ``base_rows`` base rows with log records of the same key or position.
 
-    Each match has a position in the base rows (``rows``, ascending), one in the log records (``records``), and whether
-    the log record wins.
+    Each match has an ascending position in the base rows (``rows``), a position in the log records (``records``), and
+    whether the log record wins.
     """
 
     base_rows: int
@@ -58,13 +58,13 @@ class KeyMatches:
         )
 
     def among(self, positions: Positions) -> "KeyMatches":
-        """The matches of the base rows at ascending positions, counted among those rows."""
-        places = np.searchsorted(positions, self.rows)
-        inside = places < len(positions)
-        inside[inside] = positions[places[inside]] == self.rows[inside]
+        """The matches of the base rows at ascending positions, with positions counted among those rows."""
+        indices = np.searchsorted(positions, self.rows)
+        inside = indices < len(positions)
+        inside[inside] = positions[indices[inside]] == self.rows[inside]
         return KeyMatches(
             base_rows=len(positions),
-            rows=places[inside],
+            rows=indices[inside],
             records=self.records[inside],
             log_wins=self.log_wins[inside],
         )
@@ -78,21 +78,21 @@ def no_matches(base_rows: int = 0) -> KeyMatches:
 
 def joined(matches: Sequence[KeyMatches]) -> KeyMatches:
     """Concatenates the matches of consecutive base rows."""
-    starts = np.cumsum([0, *(some.base_rows for some in matches)])
+    starts = np.cumsum([0, *(part.base_rows for part in matches)])
     return KeyMatches(
         base_rows=int(starts[-1]),
-        rows=np.concatenate([some.rows + start for some, start in zip(matches, starts[:-1], strict=True)]),
-        records=np.concatenate([some.records for some in matches]),
-        log_wins=np.concatenate([some.log_wins for some in matches]),
+        rows=np.concatenate([part.rows + start for part, start in zip(matches, starts[:-1], strict=True)]),
+        records=np.concatenate([part.records for part in matches]),
+        log_wins=np.concatenate([part.log_wins for part in matches]),
     )
 
 
-def _places(keys: Column, among: Column, threads: int) -> Column:
-    """Where each key is ``among`` others, null if it is not."""
-    find: Callable[[Column], Column] = partial(pc.index_in, value_set=among)  # type: ignore[assignment]
-    # Each thread hashes the others.
-    most = max(len(keys) // threads, len(among), _LEAST_KEYS_OF_THREAD) + 1
-    parts = [keys.slice(start, most) for start in range(0, len(keys), most)]
+def _indices(keys: Column, log_keys: Column, threads: int) -> Column:
+    """The index of each key in the log keys; null if it is not among them."""
+    find: Callable[[Column], Column] = partial(pc.index_in, value_set=log_keys)  # type: ignore[assignment]
+    # Each thread hashes all log keys, so a part has at least as many keys.
+    part_keys = max(len(keys) // threads, len(log_keys), _MIN_KEYS_PER_THREAD) + 1
+    parts = [keys.slice(start, part_keys) for start in range(0, len(keys), part_keys)]
     if len(parts) <= 1:
         return find(keys)
     return pa.concat_arrays(map_in_threads(find, parts, threads))
@@ -102,14 +102,14 @@ class FileSliceMerger:
     """The merge of one file slice.
 
     Call ``match`` for all keys of the base file, then ``remaining_log_rows``. ``wins_always`` marks log records that
-    win over any base row, ``compares_as_delete`` those that the rule compares as deletes. ``merges_rows`` says whether
-    the fields of a base row and a log record may be merged into a new row.
+    win over any base row, ``compares_as_delete`` log records that the rule compares as deletes. ``merges_rows`` is
+    whether the fields of a base row and a log record may be merged into a new row.
     """
 
     def __init__(
         self, log_records: LogRecordMap, rule: MergeRule, defaults: Mapping[str, Value], threads: int = 1
     ) -> None:
-        """A merge in which so many ``threads`` look for keys."""
+        """Prepares a merge whose keys are looked up by several ``threads``."""
         self._threads = threads
         self.log_records = self._log = log_records
         self._rule = rule
@@ -117,7 +117,7 @@ class FileSliceMerger:
         self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.merges_fields or bool(log_records.unset)
-        # Where the marker takes effect only once a version has survived, the version is compared as a row.
+        # Under some rules, a delete marker takes effect only after its version has survived; it is compared as a row.
         self._is_delete = self.compares_as_delete = log_records.is_delete
         if not rule.precedence.marked_in_logs:
             self.compares_as_delete = self._is_delete & ~log_records.marked
@@ -128,14 +128,14 @@ class FileSliceMerger:
     def match(self, base_keys: Column, base_ordering: Sequence[Column]) -> KeyMatches:
         """Matches base rows with the log records of the same keys.
 
-        Call it for the batches of a base file in order, once for each. ``base_ordering`` holds their ordering values,
-        or nothing if the rule does not compare them.
+        Call it once for each batch of a base file, in order. ``base_ordering`` has their ordering values, or nothing if
+        the rule does not compare them.
         """
         if not len(self._log):
             return no_matches(len(base_keys))
-        found = _places(base_keys, self._log.keys, self._threads)
-        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-        records = found.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = _indices(base_keys, self._log.keys, self._threads)
+        rows = np.flatnonzero(indices.is_valid().to_numpy(zero_copy_only=False))
+        records = indices.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
         first = np.zeros(len(records), dtype=np.bool_)
         first[np.unique(records, return_index=True)[1]] = True
         first &= ~self._matched[records]
@@ -144,7 +144,8 @@ class FileSliceMerger:
     def match_positions(
         self, start: int, base_rows: int, base_ordering: Sequence[Column], counted: Booleans | None = None
     ) -> KeyMatches:
-        """As ``match``, but by position, for ``base_rows`` rows from ``start``; those not ``counted`` match nothing.
+        """As ``match``, but by position, for ``base_rows`` rows from ``start``; rows that are not ``counted`` match
+        nothing.
 
         All log records need positions (``LogRecordMap.base_positions``).
         """
@@ -158,18 +159,18 @@ class FileSliceMerger:
     def match_chosen(
         self, positions: Positions, base_ordering: Sequence[Column], counted: Booleans | None = None
     ) -> KeyMatches:
-        """As ``match_positions``, for base rows at some ascending ``positions``."""
-        logged, order = self._by_position
-        places = np.searchsorted(logged, positions)
-        matched = places < len(logged)
-        matched[matched] = logged[places[matched]] == positions[matched]
+        """As ``match_positions``, for base rows at ascending ``positions``."""
+        log_positions, order = self._by_position
+        indices = np.searchsorted(log_positions, positions)
+        matched = indices < len(log_positions)
+        matched[matched] = log_positions[indices[matched]] == positions[matched]
         if counted is not None:
             matched &= counted
-        return self._decide(len(positions), np.flatnonzero(matched), order[places[matched]], base_ordering)
+        return self._decide(len(positions), np.flatnonzero(matched), order[indices[matched]], base_ordering)
 
     @cached_property
     def _by_position(self) -> tuple[Positions, Positions]:
-        """The base positions, ascending, and the log record of each."""
+        """The base positions in ascending order, and the log record of each."""
         positions = self._log.base_positions
         if positions is None:
             raise ValueError("log records without base positions")
@@ -184,16 +185,16 @@ class FileSliceMerger:
         if not wins.all():
             compared = self._outcomes[records] == ordering.HIGHER
             if compared.any():
-                of_base = [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
-                wins = wins | (compared & self._log_is_not_lower(records, of_base))
+                base_values = [column.take(pa.array(rows, pa.int64())) for column in base_ordering]
+                wins = wins | (compared & self._log_is_not_lower(records, base_values))
             self._beaten[records[~wins]] = True
         return KeyMatches(base_rows=base_rows, rows=rows, records=records, log_wins=wins)
 
     def _log_is_not_lower(self, records: Positions, base_ordering: Sequence[Column]) -> Booleans:
-        taken = pa.array(records, pa.int64())
+        indices = pa.array(records, pa.int64())
         orderings = [
-            pa.concat_arrays([of_log.take(taken), of_base.cast(of_log.type)])
-            for of_log, of_base in zip(self._log.ordering, base_ordering, strict=True)
+            pa.concat_arrays([log_column.take(indices), base_column.cast(log_column.type)])
+            for log_column, base_column in zip(self._log.ordering, base_ordering, strict=True)
         ]
         ranks = ordering_ranks(orderings, 2 * len(records), self._rule, against_base=True)
         return np.asarray(ranks[: len(records)] >= ranks[len(records) :])
@@ -203,7 +204,7 @@ class FileSliceMerger:
         return matches.rows if self.merges_rows else matches.rows[matches.log_wins]
 
     def merged_rows(self, base: pa.RecordBatch, matches: KeyMatches) -> pa.RecordBatch:
-        """The matched base rows, merged with their log records, without those that are deleted."""
+        """The matched base rows, merged with their log records, without deleted ones."""
         if self._rule.payload is not None:
             return self._rows_by_payload(self._rule.payload, base, matches)
         is_delete = self._is_delete[matches.records]
@@ -220,7 +221,7 @@ class FileSliceMerger:
             from_log = np.where(wins, ~log_unset, base_unset.get(name, nothing))
             if self._rule.newest_meta and name in META_FIELDS:
                 from_log = ~nothing
-            # A delete that loses has no fields to give.
+            # A delete that loses has no fields.
             columns.append(self._merged_column(base.column(name), name, records, from_log & ~is_delete))
         return pa.record_batch(columns, schema=base.schema)
 
@@ -239,24 +240,24 @@ class FileSliceMerger:
         return rows_of_payload(payload, combined, base.schema)
 
     def _versions(self, records: Positions) -> Iterator[tuple[str, Mapping[str, Any] | None, object]]:
-        """The record keys of log records, their rows or None for a delete, and their ordering values."""
+        """Yields the record keys of log records, their rows or None for a delete, and their ordering values."""
         log, rows = self._log, self._log.rows.num_rows
-        stays = records[records < rows]
-        found = iter(log.rows.take(pa.array(stays, pa.int64())).to_pylist())
+        rows_of_data = records[records < rows]
+        row_values = iter(log.rows.take(pa.array(rows_of_data, pa.int64())).to_pylist())
         for record in records.tolist():
             ordering = None if log.always_deletes[record] else value_at(log.ordering, record)
-            yield str(log.keys[record]), next(found) if record < rows else None, ordering
+            yield str(log.keys[record]), next(row_values) if record < rows else None, ordering
 
     def _merged_column(self, base: Column, name: str, records: Positions, from_log: Booleans) -> Column:
         if not from_log.any():
             return base
-        of_log = self._log.rows.column(name).take(pa.array(records[from_log], pa.int64())).combine_chunks()
-        places = np.arange(len(base))
-        places[from_log] = len(base) + np.arange(len(of_log))
-        return pa.concat_arrays([base, of_log]).take(pa.array(places, pa.int64()))
+        log_values = self._log.rows.column(name).take(pa.array(records[from_log], pa.int64())).combine_chunks()
+        indices = np.arange(len(base))
+        indices[from_log] = len(base) + np.arange(len(log_values))
+        return pa.concat_arrays([base, log_values]).take(pa.array(indices, pa.int64()))
 
     def remaining_log_rows(self) -> pa.Table:
-        """The log records that are not merged into base rows, once all base keys have been matched."""
+        """The log records that are not merged into base rows; call it after all base keys have been matched."""
         used = self._matched if self.merges_rows else self._beaten
         used = used[: self._log.rows.num_rows]
         rows = self._log.rows.filter(pa.array(~used)) if used.any() else self._log.rows

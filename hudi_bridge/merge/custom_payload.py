@@ -1,16 +1,13 @@
-"""A user's own payload or record merger in Python, which merges the versions of a record.
+"""A user's own payload or record merger in Python, and how it merges the versions of a record.
 
 Rows are mappings from column name to Python value, with the meta columns; columns missing from a returned row become
-null. Base rows without log records do not pass through. Payloads travel with splits: they have to be picklable, in a
+null. Base rows without log records are not passed to it. Payloads travel with splits, so they must be picklable, in a
 module that workers can import.
 
-Source: ``HoodieRecordPayload`` and ``HoodieRecordMerger`` of Hudi.
+A merger that decides about deletes may return a version that is neither of the two; it is added to the log versions.
 
-Merges the versions of records by a user's merger that decides about deletes, too: among logs, and with base rows.
-
-A merger may return a version that is neither of the two. Such versions are added to those of the logs.
-
-Source: ``BufferedRecordMergerFactory.CustomRecordMerger`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.1 and later.
+Source: ``HoodieRecordPayload`` and ``HoodieRecordMerger`` of Hudi; ``BufferedRecordMergerFactory.CustomRecordMerger``
+and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.1 and later.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,8 +50,9 @@ class RecordPayload:
 class VersionToMerge:
     """One version of a record, a row or a delete. Part of a ``RecordMerger``.
 
-    ``row`` is None for a delete. ``ordering`` is the value of the ordering field, a tuple of them if there are several;
-    None for a table without one, and for a delete that does not say one: it counts as of when it was written.
+    ``row`` is None for a delete. ``ordering`` is the value of the ordering field, or a tuple if there are several
+    fields. It is None for a table without ordering fields, and for a delete without a value, which counts as of when it
+    was written.
     """
 
     record_key: str
@@ -67,7 +65,7 @@ class VersionToMerge:
         return self.row is None
 
     def with_row(self, row: Row | None) -> Self:
-        """A version of the same ordering value with another row, or with None a delete."""
+        """A version with the same ordering value and another row; with None, a delete."""
         return replace(self, row=row)
 
 
@@ -84,7 +82,7 @@ class RecordMerger(RecordPayload):
         return newer
 
     def merge_versions(self, older: VersionToMerge, newer: VersionToMerge) -> VersionToMerge:
-        """The merge of two versions of which each may be a delete; asked in place of ``merge`` if it is overridden.
+        """The merge of two versions that may be deletes; if it is overridden, it is called in place of ``merge``.
 
         Returns ``older``, ``newer``, or a version made of them by ``with_row``.
         """
@@ -139,8 +137,8 @@ def _call(payload: RecordPayload, method: str, record_key: str, *versions: Row |
 
 
 def _unexpected(payload: RecordPayload, method: str, record_key: str, returned: object, expected: str) -> MergeError:
-    found = f"{method} returned {type(returned).__name__}, expected {expected}"
-    return MergeError(type(payload).__name__, record_key, found)
+    actual = f"{method} returned {type(returned).__name__}, expected {expected}"
+    return MergeError(type(payload).__name__, record_key, actual)
 
 
 def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: pa.Schema) -> pa.RecordBatch:
@@ -149,9 +147,9 @@ def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: 
     Raises:
         MergeError: a row does not fit the schema.
     """
-    kept = [dict(row) for row in rows if row is not None]
+    returned_rows = [dict(row) for row in rows if row is not None]
     try:
-        return pa.RecordBatch.from_pylist(kept, schema=schema)
+        return pa.RecordBatch.from_pylist(returned_rows, schema=schema)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise MergeError(type(payload).__name__, "of a batch", f"a returned row does not fit: {error}") from error
 
@@ -160,8 +158,8 @@ def rows_of_payload(payload: RecordPayload, rows: Iterable[Row | None], schema: 
 class LogVersions:
     """The log versions of all keys, in order of arrival.
 
-    ``rows`` are those of data blocks, and ``row_of_version`` says which of them a version is; it is arbitrary for those
-    of delete blocks, which are not ``in_rows``. ``no_ordering`` marks deletes without an ordering value.
+    ``rows`` has the rows of data blocks, ``row_of_version`` the row of each version; it is arbitrary for versions in
+    delete blocks, which are not ``in_rows``. ``no_ordering`` marks deletes without an ordering value.
     """
 
     keys: Column
@@ -181,7 +179,7 @@ class LogVersions:
         return VersionToMerge(record_key=str(self.keys[position]), row=row, ordering=ordering)
 
     def with_versions(self, merger: RecordMerger, added: Sequence[VersionToMerge]) -> "LogVersions":
-        """These versions and then the ones that a merger has made.
+        """These versions, followed by versions that a merger has made.
 
         Raises:
             MergeError: a row or an ordering value does not fit the table.
@@ -197,8 +195,8 @@ class LogVersions:
             row_of_version=np.append(self.row_of_version, self.rows.num_rows + np.cumsum(~is_delete) - 1),
             in_rows=np.append(self.in_rows, ~is_delete),
             ordering=tuple(
-                pa.concat_arrays([column, _ordering_of(merger, added, place, len(self.ordering), column.type)])
-                for place, column in enumerate(self.ordering)
+                pa.concat_arrays([column, _ordering_of(merger, added, field_index, len(self.ordering), column.type)])
+                for field_index, column in enumerate(self.ordering)
             ),
             is_delete=np.append(self.is_delete, is_delete),
             no_ordering=np.append(self.no_ordering, [version.ordering is None for version in added]),
@@ -214,7 +212,7 @@ def value_at(ordering: Sequence[Column], position: int) -> object:
 def merge_log_versions(
     merger: RecordMerger, versions: LogVersions, codes: Positions, keys: int
 ) -> tuple[Positions, LogVersions]:
-    """The position of the surviving version of each key, by key code, among the versions that are then there.
+    """The position of the surviving version of each key, by key code, and all versions, including the merger's.
 
     Raises:
         MergeError: the merger failed.
@@ -224,12 +222,12 @@ def merge_log_versions(
     order = np.argsort(codes, kind="stable")
     bounds = np.flatnonzero(np.diff(codes[order])) + 1
     for group in np.split(order, bounds) if len(order) else []:
-        kept = _merged(merger, versions, group.tolist())
-        if isinstance(kept, VersionToMerge):
+        winner = _merged(merger, versions, group.tolist())
+        if isinstance(winner, VersionToMerge):
             survivors[codes[group[0]]] = len(codes) + len(added)
-            added.append(kept)
+            added.append(winner)
         else:
-            survivors[codes[group[0]]] = kept
+            survivors[codes[group[0]]] = winner
     return survivors, versions.with_versions(merger, added)
 
 
@@ -238,19 +236,19 @@ def _merged(merger: RecordMerger, versions: LogVersions, positions: Sequence[int
     first, *rest = positions
     if not rest:
         return first
-    kept, place, has_record = versions.at(first), first, bool(versions.in_rows[first])
+    survivor, position_of_survivor, has_record = versions.at(first), first, bool(versions.in_rows[first])
     for position in rest:
         newer, in_rows = versions.at(position), bool(versions.in_rows[position])
-        result = ask_merger(merger, kept, newer)
+        result = ask_merger(merger, survivor, newer)
         gives_record = in_rows if result is newer else not result.is_delete
-        # Hudi looks at whether the record has changed; deletes of delete blocks, and those made by mergers, have none.
-        if result is kept or not (gives_record or has_record):
+        # Hudi checks whether the record has changed; deletes in delete blocks, and deletes by mergers, have none.
+        if result is survivor or not (gives_record or has_record):
             continue
         if not in_rows:
-            # Whatever the merger has made of a delete block's delete and another version, Hudi keeps the delete.
+            # Whatever the merger returns for a delete of a delete block and another version, Hudi keeps the delete.
             result, gives_record = newer, False
-        kept, has_record, place = result, gives_record, position if result is newer else -1
-    return place if place >= 0 else kept
+        survivor, has_record, position_of_survivor = result, gives_record, position if result is newer else -1
+    return position_of_survivor if position_of_survivor >= 0 else survivor
 
 
 def merge_base_rows(
@@ -259,9 +257,9 @@ def merge_base_rows(
     base_ordering: Sequence[Column],
     log: Iterator[tuple[str, Row | None, object]],
 ) -> pa.RecordBatch:
-    """The rows that the merger makes of base rows and the log versions of the same keys, without those deleted.
+    """The rows that the merger returns for base rows and the log versions of the same keys, without deleted ones.
 
-    ``log`` gives for each base row the record key, the row or None for a delete, and the ordering value.
+    ``log`` yields for each base row the record key, the row or None for a delete, and the ordering value.
 
     Raises:
         MergeError: the merger failed, or its row does not fit the table.
@@ -269,22 +267,23 @@ def merge_base_rows(
     results = (
         ask_merger(
             merger,
-            VersionToMerge(record_key=key, row=row, ordering=value_at(base_ordering, place)),
-            VersionToMerge(record_key=key, row=of_log, ordering=ordering),
+            VersionToMerge(record_key=key, row=row, ordering=value_at(base_ordering, index)),
+            VersionToMerge(record_key=key, row=log_row, ordering=ordering),
         ).row
-        for place, (row, (key, of_log, ordering)) in enumerate(zip(base.to_pylist(), log, strict=True))
+        for index, (row, (key, log_row, ordering)) in enumerate(zip(base.to_pylist(), log, strict=True))
     )
     return rows_of_payload(merger, results, base.schema)
 
 
 def _ordering_of(
-    merger: RecordMerger, added: Sequence[VersionToMerge], place: int, count: int, kind: "pa.DataType"
+    merger: RecordMerger, added: Sequence[VersionToMerge], field_index: int, count: int, kind: "pa.DataType"
 ) -> Column:
     values = [
-        version.ordering if count == 1 or version.ordering is None else version.ordering[place] for version in added
+        version.ordering if count == 1 or version.ordering is None else version.ordering[field_index]
+        for version in added
     ]
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        found = f"the ordering value of a returned version does not fit: {error}"
-        raise MergeError(type(merger).__name__, "of a batch", found) from error
+        actual = f"the ordering value of a returned version does not fit: {error}"
+        raise MergeError(type(merger).__name__, "of a batch", actual) from error

@@ -1,14 +1,14 @@
-"""Finds the surviving log version of all keys at once, and the version that each merged field comes from.
+"""Folds the log versions of all keys at once into the surviving version, and finds the version of each merged field.
 
 Keys without deletes need one sort. Other keys, and all keys if fields are merged, are folded in rounds: round n
 compares the n-th version of each key with the survivor so far.
 
-What is compared are ranks of ordering values: integers that compare like the values. Text and binary compare by their
+Ordering values are compared by their ranks: integers that compare like the values. Text and binary compare by their
 bytes. Missing values rank below all others, except that missing numbers count as 0 in Hudi 1.x. Hudi 0.x compares the
-bytes of binary as signed numbers; and decimals among log versions by the bytes that Avro stores of them, so that those
-below 0 are above all others.
+bytes of binary as signed numbers. It also compares decimals among log versions by the bytes that Avro stores, so that
+negative ones rank above all others.
 
-If fields are merged, the unset ones of a row are filled from the version that loses.
+If fields are merged, the unset fields of the winner are filled from the version that loses.
 
 Source: ``OrderingValues``, ``HoodieRecord.DEFAULT_ORDERING_VALUE`` and ``PartialUpdateHandler`` of Hudi 1.x;
 ``DefaultHoodieRecordPayload`` of 0.x, whose values are a ``ByteBuffer`` and a ``GenericData.Fixed`` of Avro,
@@ -39,8 +39,8 @@ _NARROW_ROUND = 64
 _INT32_BITS = 32
 _SIGN_BIT = np.uint8(0x80)
 META_FIELDS = frozenset((*META_COLUMNS, OPERATION_COLUMN))
-_LEAST_KEPT, _GREATEST_KEPT = -128, 127
-"""The numbers of which Java keeps one object each (``Integer.valueOf``, ``Long.valueOf``)."""
+_MIN_CACHED, _MAX_CACHED = -128, 127
+"""Java caches one object for each of these numbers (``Integer.valueOf``, ``Long.valueOf``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Versions:
 
     @cached_property
     def what(self) -> npt.NDArray[np.int8]:
-        """What each version is, as in ``ordering.what_is``."""
+        """The kind of each version, as ``ordering.what_is`` returns it."""
         return what_versions_are(self.is_delete, self.always_deletes)
 
     def at(self, position: int) -> ordering.Version:
@@ -84,8 +84,8 @@ class FieldMerging:
 
 def what_versions_are(is_delete: Booleans, always_deletes: Booleans) -> npt.NDArray[np.int8]:
     """``ordering.what_is`` for many versions."""
-    of_ordered = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
-    return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), of_ordered)
+    ordered_kind = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
+    return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), ordered_kind)
 
 
 def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
@@ -104,11 +104,11 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
         columns = [part for column in columns for part in _parts_in_0x(column, against_base=against_base)]
     ranks = np.zeros(rows, dtype=np.int64)
     for position, column in enumerate(columns):
-        of_column = _column_ranks(column, nulls_as_zero=rule.precedence.nulls_as_zero)
+        column_ranks = _column_ranks(column, nulls_as_zero=rule.precedence.nulls_as_zero)
         if position == 0:
-            ranks = of_column
+            ranks = column_ranks
         else:
-            lower = _dense(of_column)
+            lower = _dense(column_ranks)
             ranks = _dense(ranks) * (int(lower.max(initial=0)) + 1) + lower
     return ranks
 
@@ -116,7 +116,7 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
 def fold_versions(in_logs: InLogs, versions: Versions) -> Positions:
     """The position of the surviving version of each key, by key code.
 
-    ``in_logs`` gives the outcome for two versions, as in ``merge.ordering``.
+    ``in_logs`` has the outcomes for two versions, as in ``merge.ordering``.
     """
     positions = np.arange(len(versions.codes))
     survivors = np.empty(versions.keys, dtype=np.int64)
@@ -145,20 +145,20 @@ def fold_fields(in_logs: InLogs, versions: Versions, merging: FieldMerging) -> t
     survivors = np.empty(versions.keys, dtype=np.int64)
     survivors[rounds.codes] = rounds.survivors
     sources = {}
-    for name, of_field in rounds.sources.items():
+    for name, source in rounds.sources.items():
         sources[name] = np.empty(versions.keys, dtype=np.int64)
-        sources[name][rounds.codes] = of_field
+        sources[name][rounds.codes] = source
     return survivors, sources
 
 
 def combine_versions(
     payload: RecordPayload, versions: Versions, keys: Column, row_of_version: Positions, rows: pa.Table
 ) -> tuple[Positions, Booleans, Positions, pa.Table]:
-    """The surviving version of each key and whether it is a delete; the row of each version; the rows.
+    """The surviving version of each key, whether it is a delete, the row of each version, and the rows.
 
     Combined rows are appended to the rows. A delete replaces an earlier row, for a payload unless its ordering value is
-    lower, and a row replaces an earlier delete. Two rows are combined; the later one survives, for a payload the one
-    with the higher ordering value, with the combined row.
+    lower, and a row replaces an earlier delete. Two rows are combined; the later one survives with the combined row,
+    for a payload the one with the higher ordering value.
 
     Raises:
         MergeError: the payload failed.
@@ -174,10 +174,12 @@ def combine_versions(
         if len(group) == 1:
             survivors[code], deletes[code] = group[0], versions.is_delete[group[0]]
             continue
-        kept, is_delete, row = _combine_one(payload, versions, group, str(keys[int(group[0])]), rows, row_of_version)
-        survivors[code], deletes[code] = kept, is_delete
+        survivor, is_delete, row = _combine_one(
+            payload, versions, group, str(keys[int(group[0])]), rows, row_of_version
+        )
+        survivors[code], deletes[code] = survivor, is_delete
         if row is not None:
-            row_of_version[kept] = rows.num_rows + len(combined)
+            row_of_version[survivor] = rows.num_rows + len(combined)
             combined.append(row)
     if combined:
         rows = pa.concat_tables([rows, pa.Table.from_batches([rows_of_payload(payload, combined, rows.schema)])])
@@ -218,17 +220,17 @@ def unset_fields(
 
     ``defaults`` holds the defaults of the schema that are not null.
     """
-    found = {}
+    masks = {}
     for field in rows.schema:
         value = unset_value(rule, field.name, field.type, defaults.get(field.name))
         if value is None:
             continue
         column = rows.column(field.name)
         flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        of_field = _are_empty(flat) if pa.types.is_nested(value.type) else _equal(flat, value)
-        if of_field.any():
-            found[field.name] = of_field
-    return found
+        mask = _are_empty(flat) if pa.types.is_nested(value.type) else _equal(flat, value)
+        if mask.any():
+            masks[field.name] = mask
+    return masks
 
 
 class _Rounds:
@@ -274,14 +276,14 @@ class _Rounds:
         self.survivors[keys] = np.where(replaces, later, earlier)
 
     def _fold_one(self, key: int, round_number: int) -> None:
-        left = self._order[self._starts[key] + round_number : self._starts[key] + self._counts[key]]
-        kept = int(self.survivors[key])
+        remaining = self._order[self._starts[key] + round_number : self._starts[key] + self._counts[key]]
+        survivor = int(self.survivors[key])
         sources = {name: int(source[key]) for name, source in self.sources.items()}
-        for later in left.tolist():
-            one, other = self._versions.at(kept), self._versions.at(later)
-            replaces = ordering.later_replaces(self._in_logs, one, other)
+        for later in remaining.tolist():
+            older, newer = self._versions.at(survivor), self._versions.at(later)
+            replaces = ordering.later_replaces(self._in_logs, older, newer)
             for name, source in sources.items():
-                if one[1] or other[1]:
+                if older[1] or newer[1]:
                     takes_later = replaces
                 elif name in self._merging.newest:
                     takes_later = True
@@ -289,8 +291,8 @@ class _Rounds:
                     unset = self._merging.unset[name]
                     takes_later = bool(not unset[later] if replaces else unset[source])
                 sources[name] = later if takes_later else source
-            kept = later if replaces else kept
-        self.survivors[key] = kept
+            survivor = later if replaces else survivor
+        self.survivors[key] = survivor
         for name, source in sources.items():
             self.sources[name][key] = source
 
@@ -313,38 +315,38 @@ def _combine_one(
     """The surviving version of a key, whether it is a delete, and its combined row, if there is one."""
     is_merger = isinstance(payload, RecordMerger)
     in_logs = (CUSTOM_MERGER if is_merger else CUSTOM_PAYLOAD).in_logs
-    kept, row = int(group[0]), None
-    is_delete = bool(versions.is_delete[kept])
+    survivor, row = int(group[0]), None
+    is_delete = bool(versions.is_delete[survivor])
     for later in group[1:].tolist():
         if is_delete or versions.is_delete[later]:
-            if ordering.later_replaces(in_logs, versions.at(kept), versions.at(later)):
-                kept, row, is_delete = later, None, bool(versions.is_delete[later])
+            if ordering.later_replaces(in_logs, versions.at(survivor), versions.at(later)):
+                survivor, row, is_delete = later, None, bool(versions.is_delete[later])
             continue
         if row is None:
-            row = _row(rows, row_of_version[kept])
+            row = _row(rows, row_of_version[survivor])
         method = "merge" if is_merger else "pre_combine"
         row = ask_payload(payload, method, record_key, row, _row(rows, row_of_version[later]))
         if row is None and not is_merger:
             raise MergeError(type(payload).__name__, record_key, "pre_combine returned None, expected a row")
         is_delete = row is None
-        if is_merger or versions.ranks[later] >= versions.ranks[kept]:
-            kept = later
-    return kept, is_delete, row
+        if is_merger or versions.ranks[later] >= versions.ranks[survivor]:
+            survivor = later
+    return survivor, is_delete, row
 
 
 def _row(rows: pa.Table, position: int) -> Row:
-    found: Row = rows.slice(position, 1).to_pylist()[0]
-    return found
+    row: Row = rows.slice(position, 1).to_pylist()[0]
+    return row
 
 
 def _sequence_parts(column: Column) -> tuple[Column, Column]:
-    """The file numbers and the positions of texts like ``000005.1234``; null for a text of another form."""
+    """The file numbers and the positions in texts like ``000005.1234``; null for texts of another form."""
     parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>[0-9]{1,18})\.(?P<position>[0-9]{1,18})$")
     return tuple(pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "position"))
 
 
 def _parts_in_0x(column: Column, *, against_base: bool) -> tuple[Column, ...]:
-    """The columns by which 0.x compares the values of one, one after the other."""
+    """The columns by which 0.x compares the values of a column, in order of precedence."""
     if pa.types.is_dictionary(column.type):
         return _parts_in_0x(column.cast(column.type.value_type), against_base=against_base)
     if pa.types.is_decimal(column.type) and not against_base:
@@ -353,7 +355,7 @@ def _parts_in_0x(column: Column, *, against_base: bool) -> tuple[Column, ...]:
 
 
 def _with_signed_bytes(column: Column) -> Column:
-    """Values whose unsigned bytes compare like the signed ones of these."""
+    """Flips each sign bit, so that unsigned comparison gives Java's signed order."""
     validity, offsets, data = column.buffers()
     flipped = np.frombuffer(memoryview(data or b""), dtype=np.uint8) ^ _SIGN_BIT
     buffers = [validity, offsets, pa.py_buffer(flipped.tobytes())]
@@ -399,8 +401,8 @@ def _values(column: Column) -> Ranks:
 
 
 def _float_ranks(column: Column) -> Ranks:
-    # Java's total order of doubles: -0.0 below 0.0, NaN above infinity. The bits of a positive double order as
-    # integers, those of a negative one backwards.
+    # Java's total order of doubles: -0.0 below 0.0, NaN above infinity. As integers, the bits of positive doubles
+    # ascend with their values, and the bits of negative ones descend.
     values = column.to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
@@ -420,9 +422,9 @@ def _are_empty(lists: Any) -> Booleans:  # noqa: ANN401 - of lists or maps, whic
 
 
 def _has_equals(default: Value) -> bool:
-    """Whether in Java a default equals what Avro's decoder makes of the same value.
+    """Whether a default in Java equals the object that Avro decodes from the same value.
 
-    Not if it is bytes, decimals, which are bytes, or a record: these are of other classes.
+    Bytes, decimals (which are bytes) and records do not: their classes differ.
     """
     kind: ArrowType = default.type
     if pa.types.is_list(kind) or pa.types.is_map(kind):
@@ -431,10 +433,10 @@ def _has_equals(default: Value) -> bool:
 
 
 def _is_one_object(default: Value) -> bool:
-    """Whether Java has one and the same object for a default and for an equal value of a row.
+    """Whether Java has the same object for a default and for an equal value of a row.
 
-    It has for booleans and for small whole numbers, which Spark also keeps for dates and times: times in microseconds,
-    so that a default in milliseconds is another number than its values, but for zero.
+    Booleans and small whole numbers are cached, and so are dates and times in Spark. Times are cached in microseconds,
+    so a default in milliseconds is another number, except for zero.
     """
     kind: ArrowType = default.type
     if pa.types.is_boolean(kind):
@@ -443,7 +445,7 @@ def _is_one_object(default: Value) -> bool:
         return bool(default.cast(pa.int64()).as_py() == 0)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         whole = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
-        return bool(_LEAST_KEPT <= default.cast(whole).as_py() <= _GREATEST_KEPT)
+        return bool(_MIN_CACHED <= default.cast(whole).as_py() <= _MAX_CACHED)
     return False
 
 

@@ -1,8 +1,8 @@
 """Which of two versions of a record wins, in plain Python: the reference for every merge rule.
 
 A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether it deletes the record, and
-whether it is a delete without an ordering value. None sorts below every ordering value; floats have to be given as
-numbers in Java's total order.
+whether it is a delete without an ordering value. None sorts below every ordering value; floats must be given as numbers
+in Java's total order.
 
 If a rule merges fields, a field that is unset in the winner comes from the loser, unless one of the two is a delete.
 
@@ -33,12 +33,12 @@ def what_is(version: Version) -> int:
 
 def is_lower(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
     """Whether the left ordering values sort before the right ones."""
-    for one, other in zip(left, right, strict=True):
-        if one == other:
+    for left_value, right_value in zip(left, right, strict=True):
+        if left_value == right_value:
             continue
-        if one is None or other is None:
-            return one is None
-        return one < other  # type: ignore[operator, no-any-return]
+        if left_value is None or right_value is None:
+            return left_value is None
+        return left_value < right_value  # type: ignore[operator, no-any-return]
     return False
 
 
@@ -56,25 +56,25 @@ def log_replaces_base(over_base_row: Outcomes, base_ordering: tuple[object, ...]
 
 def survivor(in_logs: InLogs, versions: list[Version]) -> int:
     """The position of the surviving version among the log versions of a key, given in order of arrival."""
-    kept = 0
+    winner = 0
     for position in range(1, len(versions)):
-        if later_replaces(in_logs, versions[kept], versions[position]):
-            kept = position
-    return kept
+        if later_replaces(in_logs, versions[winner], versions[position]):
+            winner = position
+    return winner
 
 
 def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *, newest: bool) -> int:
-    """The position of the version that one field of the survivor comes from.
+    """The position of the version from which one field of the survivor is taken.
 
-    ``unset`` says for each version whether the field is unset. ``newest`` is for fields that always come from the later
+    ``unset`` has for each version whether the field is unset. ``newest`` is for fields that always come from the later
     of two versions, whichever wins.
     """
-    kept = source = 0
+    winner = source = 0
     for position in range(1, len(versions)):
-        replaces = later_replaces(in_logs, versions[kept], versions[position])
-        if versions[kept][1] or versions[position][1]:
+        replaces = later_replaces(in_logs, versions[winner], versions[position])
+        if versions[winner][1] or versions[position][1]:
             source = position if replaces else source
         elif newest or (unset[source] if not replaces else not unset[position]):
             source = position
-        kept = position if replaces else kept
+        winner = position if replaces else winner
     return source

@@ -31,9 +31,9 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
 
 
 def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
-    """The merge rule of a table; ``payloads`` are the user's own, by Java class name, or by merge strategy.
+    """The merge rule of a table; ``payloads`` are the user's own, by Java class name or by merge strategy.
 
-    A merger by its class name counts if an option names the class, as tables do not.
+    A merger is given by its class name if an option names the class, because tables do not.
 
     Raises:
         UnsupportedTableError: the payload, the merge strategy, the record merger or the partial update mode is unknown.
@@ -74,8 +74,8 @@ def _rule_of_own(config: TableConfig, name: str, payload: RecordPayload, *, is_m
 def _own_strategy(config: TableConfig) -> str | None:
     """The id of a merge strategy that is not one of Hudi's, which decides instead of the payload class."""
     strategy = config.merge_strategy_id
-    of_payloads = rules.STRATEGIES_OF_PAYLOADS if config.payload_class is not None else ()
-    is_own = strategy is not None and strategy not in (*of_payloads, *rules.MODE_OF_STRATEGY)
+    payload_strategies = rules.STRATEGIES_OF_PAYLOADS if config.payload_class is not None else ()
+    is_own = strategy is not None and strategy not in (*payload_strategies, *rules.MODE_OF_STRATEGY)
     is_custom = config.layout.states_merge_mode and infer_merge_mode(config) is MergeMode.CUSTOM
     return strategy if is_own and is_custom else None
 
@@ -83,9 +83,9 @@ def _own_strategy(config: TableConfig) -> str | None:
 def _payload(config: TableConfig) -> str | None:
     """The class name of the payload whose rule applies, without its package."""
     mergers = ((merger, config.release) for merger in config.record_merger_impls)
-    of_merger = next((payload for merger in mergers if (payload := rules.PAYLOAD_OF_MERGER.get(merger))), None)
-    if of_merger is not None:
-        return of_merger
+    merger_payload = next((payload for merger in mergers if (payload := rules.PAYLOAD_OF_MERGER.get(merger))), None)
+    if merger_payload is not None:
+        return merger_payload
     mode = infer_merge_mode(config)
     return rules.PAYLOAD_OF_MODE.get(mode, _simple_name(config.payload_class))
 

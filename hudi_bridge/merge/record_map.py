@@ -1,7 +1,7 @@
 """The records of log blocks, and the map from record keys, or positions of base rows, to the versions that survive.
 
 Survivors that are rows come first, then deletes. A base file may have several rows of one key, and log records for each
-of them; where the positions of these decide, they are versions of different records.
+of them; if these are matched by position, they are versions of different records.
 
 Source: ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 """
@@ -61,18 +61,25 @@ HEEDED_BY_MERGE = frozenset(
         "asks_about_deletes",
     }
 )
-"""The behaviours of rules that the columnar merge heeds: among log records here, against base rows in ``columnar``."""
+"""The behaviours of rules that the columnar merge supports: among log records here, against base
+rows in ``columnar``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecords:
     """The records of one block, in order.
 
-    ``rows`` holds the records of a data block, None for a delete block; ``absent`` names the columns that a partial
-    update left out. ``ordering`` holds one array for each ordering field, in the types of the query's columns.
-    ``always_deletes`` marks deletes without an ordering value, ``marked`` rows that delete the record if they survive.
-    ``base_positions`` are the positions of the records in the base file, -1 for one without; None if the block has
-    none.
+    Attributes:
+        keys: the record keys.
+        rows: the records of a data block; None for a delete block.
+        absent: the columns that a partial update left out.
+        ordering: one array for each ordering field, in the types of the query's columns.
+        is_delete: whether a record is a delete.
+        always_deletes: marks deletes without an ordering value.
+        marked: marks rows that delete the record if they survive.
+        base_positions: the positions of the records in the base file, -1 for a record without one; None if the block
+            has no positions.
     """
 
     keys: Column
@@ -89,13 +96,11 @@ class LogRecords:
 class LogRecordMap:
     """The surviving log version of each record.
 
-    A record has the key, or the base row, that others do not have: if ``base_positions`` are known, several may have
-    equal keys.
+    Records are identified by key or, if ``base_positions`` are given, by base row; then several may have equal keys.
 
-    ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the keys after those are deleted.
+    ``keys[i]`` belongs to ``rows[i]`` for the first ``rows.num_rows`` keys; the following keys are deleted.
     ``always_deletes`` and ``marked`` are as in ``LogRecords``. ``unset`` marks, for columns that are unset in some row,
-    the rows that take them from the base row. ``base_positions`` are the positions in the base file by which base rows
-    are found, None if they are found by key.
+    the rows that take them from the base row. ``base_positions`` match records with base rows; None if keys do.
     """
 
     keys: Column
@@ -123,21 +128,21 @@ def build_record_map(
     *,
     by_position: bool = False,
 ) -> LogRecordMap:
-    """The surviving records of all blocks, which are given oldest first; ``schema`` is that of the rows.
+    """The surviving records of all blocks, oldest first; ``schema`` has the columns of the rows.
 
-    With ``by_position``, records of one position are versions of the same record, if all blocks have positions.
-    Otherwise those of one key are, and of these the ones that have positions have those of one base row.
+    With ``by_position``, records with the same position are versions of one record, if all blocks have positions.
+    Otherwise, records with the same key are; if some of these have positions, only the ones of a single base row count.
 
     Raises:
         MergeError: a user's payload or merger failed.
-        UnsupportedTableError: a user's payload would have to merge partial updates, or the rule asks for more than is
-            heeded.
+        UnsupportedTableError: a user's payload would have to merge partial updates, or the rule has a behaviour that is
+            not supported.
     """
     rule.require_heeded(HEEDED_BY_MERGE, "the columnar merge")
     if rule.payload is not None and any(block.absent for block in blocks):
-        found = f"rows of some columns, with the payload {type(rule.payload).__name__} of your own"
+        actual = f"rows of some columns, with the payload {type(rule.payload).__name__} of your own"
         raise UnsupportedTableError(
-            "partial update", found, "partial updates with the payloads and merge modes of Hudi"
+            "partial update", actual, "partial updates with the payloads and merge modes of Hudi"
         )
     numbered = _numbered_versions(blocks, by_position=by_position)
     written = _all_versions(numbered, rule, schema)
@@ -151,24 +156,24 @@ def build_record_map(
     )
     unset_by_row = _unset_by_row(numbered.blocks, written.rows, rule, defaults)
     outcome = _survivors(numbered.blocks, rule, written, versions, unset_by_row)
-    known, survivors = outcome.versions, outcome.places
-    made = np.zeros(len(known.keys) - len(written.keys), dtype=np.bool_)
-    marked = _concatenated([*(block.marked for block in numbered.blocks), made])
+    merged, survivors = outcome.versions, outcome.positions
+    no_markers = np.zeros(len(merged.keys) - len(written.keys), dtype=np.bool_)
+    marked = _concatenated([*(block.marked for block in numbered.blocks), no_markers])
 
     deletes = outcome.deletes | marked[survivors]
-    kept = np.flatnonzero(~deletes)
-    order = np.concatenate([kept, np.flatnonzero(deletes)])
-    rows_of = {name: known.row_of_version[source[kept]] for name, source in outcome.sources.items()}
+    row_indices = np.flatnonzero(~deletes)
+    order = np.concatenate([row_indices, np.flatnonzero(deletes)])
+    rows_of_field = {name: merged.row_of_version[source[row_indices]] for name, source in outcome.sources.items()}
     stored = _stored_versions(survivors, versions)[order]
     survivors = survivors[order]
-    kept_rows = known.row_of_version[survivors[: len(kept)]]
+    rows_of_survivors = merged.row_of_version[survivors[: len(row_indices)]]
     return LogRecordMap(
-        keys=_taken(known.keys, survivors),
-        rows=_taken_rows(known.rows, kept_rows, rows_of),
-        ordering=tuple(_taken(column, survivors) for column in known.ordering),
-        always_deletes=known.no_ordering[survivors],
+        keys=_taken(merged.keys, survivors),
+        rows=_taken_rows(merged.rows, rows_of_survivors, rows_of_field),
+        ordering=tuple(_taken(column, survivors) for column in merged.ordering),
+        always_deletes=merged.no_ordering[survivors],
         marked=marked[survivors],
-        unset={name: unset[rows_of.get(name, kept_rows)] for name, unset in unset_by_row.items()},
+        unset={name: unset[rows_of_field.get(name, rows_of_survivors)] for name, unset in unset_by_row.items()},
         base_positions=None if numbered.positions is None else numbered.positions[stored],
     )
 
@@ -219,7 +224,7 @@ def delete_records(
 
 
 def has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
-    """Which of some deletes have no ordering value to compare, and so replace whatever came before."""
+    """A mask of the deletes without an ordering value to compare, which replace every earlier version."""
     # The default is null or Java's Integer 0; a long 0 is a value like any other.
     if len(ordering) != 1:
         return np.full(rows, not ordering)
@@ -228,18 +233,18 @@ def has_default_ordering(ordering: tuple[Column, ...], rows: int) -> Booleans:
     return as_booleans(ordering[0].is_null())
 
 
-def selected(records: LogRecords, chosen: Booleans) -> LogRecords:
-    """Some of the records of a block."""
-    mask = pa.array(chosen)
+def selected(records: LogRecords, selection: Booleans) -> LogRecords:
+    """The records of a block at which a mask is true."""
+    mask = pa.array(selection)
     return LogRecords(
         keys=records.keys.filter(mask),
         rows=None if records.rows is None else records.rows.filter(mask),
         absent=records.absent,
         ordering=tuple(column.filter(mask) for column in records.ordering),
-        is_delete=records.is_delete[chosen],
-        always_deletes=records.always_deletes[chosen],
-        marked=records.marked[chosen],
-        base_positions=None if records.base_positions is None else records.base_positions[chosen],
+        is_delete=records.is_delete[selection],
+        always_deletes=records.always_deletes[selection],
+        marked=records.marked[selection],
+        base_positions=None if records.base_positions is None else records.base_positions[selection],
     )
 
 
@@ -300,9 +305,9 @@ def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NumberedVersions:
-    """The versions that count, with the ``codes`` of their ``records``: numbers from 0 on.
+    """The versions that count, with the ``codes`` of their ``records``, which are numbered from 0 on.
 
-    ``positions`` are those in the base file if they tell the records apart, None if the keys do.
+    ``positions`` are the positions in the base file if these tell records apart; None if keys do.
     """
 
     blocks: Sequence[LogRecords]
@@ -316,7 +321,7 @@ def _numbered_versions(blocks: Sequence[LogRecords], *, by_position: bool) -> _N
     positions = all_positions([block.base_positions for block in blocks]) if by_position else None
     keys = _joined_keys(blocks)
     codes, records = _numbered(keys if positions is None else pa.array(positions))
-    counted = _of_one_position(blocks, codes, records) if positions is None else None
+    counted = _single_position(blocks, codes, records) if positions is None else None
     if counted is not None:
         ends = np.cumsum([len(block.keys) for block in blocks])[:-1]
         blocks = [selected(block, part) for block, part in zip(blocks, np.split(counted, ends), strict=True)]
@@ -340,14 +345,14 @@ def _all_versions(numbered: _NumberedVersions, rule: MergeRule, schema: pa.Schem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Survivors:
-    """The place of the surviving version of each record among all ``versions``, and which of them are deletes.
+    """The position of each record's surviving version among all ``versions``, and which of them are deletes.
 
-    ``versions`` are those in the logs, and behind them those that a merger has made. ``sources`` has the places of the
-    versions that merged fields come from.
+    ``versions`` has the versions in the logs, followed by versions that a merger has made. ``sources`` has the
+    positions of the versions that merged fields come from.
     """
 
     versions: LogVersions
-    places: Positions
+    positions: Positions
     deletes: Booleans
     sources: Mapping[str, Positions] = field(default_factory=dict)
 
@@ -360,22 +365,22 @@ def _survivors(
     unset_by_row: Mapping[str, Booleans],
 ) -> _Survivors:
     if isinstance(rule.payload, RecordMerger) and rule.precedence.asks_about_deletes:
-        places, merged = merge_log_versions(rule.payload, written, versions.codes, versions.keys)
-        return _Survivors(versions=merged, places=places, deletes=merged.is_delete[places])
+        positions, merged = merge_log_versions(rule.payload, written, versions.codes, versions.keys)
+        return _Survivors(versions=merged, positions=positions, deletes=merged.is_delete[positions])
     if rule.payload is not None:
-        places, deletes, row_of_version, rows = combine_versions(
+        positions, deletes, row_of_version, rows = combine_versions(
             rule.payload, versions, written.keys, written.row_of_version, written.rows
         )
         combined = replace(written, row_of_version=row_of_version, rows=rows)
-        return _Survivors(versions=combined, places=places, deletes=deletes)
+        return _Survivors(versions=combined, positions=positions, deletes=deletes)
     sources: Mapping[str, Positions] = {}
     if versions.keys == len(versions.codes):
-        places = np.arange(versions.keys)
+        positions = np.arange(versions.keys)
     elif (merging := _field_merging(blocks, unset_by_row, written, rule)) is not None:
-        places, sources = fold_fields(rule.precedence.in_logs, versions, merging)
+        positions, sources = fold_fields(rule.precedence.in_logs, versions, merging)
     else:
-        places = fold_versions(rule.precedence.in_logs, versions)
-    return _Survivors(versions=written, places=places, deletes=written.is_delete[places], sources=sources)
+        positions = fold_versions(rule.precedence.in_logs, versions)
+    return _Survivors(versions=written, positions=positions, deletes=written.is_delete[positions], sources=sources)
 
 
 def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
@@ -383,40 +388,39 @@ def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
 
 
 def _numbered(values: Column) -> tuple[Positions, int]:
-    """The number of each value among the distinct ones, and how many of these there are."""
+    """The number of each value among the distinct ones, and the number of distinct ones."""
     encoded = values.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
 
 
-def _of_one_position(blocks: Sequence[LogRecords], codes: Positions, distinct: int) -> Booleans | None:
-    """The versions that count where blocks without positions follow others, by key code; None if all do.
+def _single_position(blocks: Sequence[LogRecords], codes: Positions, distinct: int) -> Booleans | None:
+    """The versions that count, by key code, if blocks without positions follow others; None if all count.
 
-    Hudi has then merged those of each position, and goes on with one of them for each key: of several positions the one
-    that its hash map gives last, which is taken for the highest here. They have the same versions, but for their
-    sequence numbers, since a writer changes all rows of a key (``fallbackToKeyBasedBuffer``).
+    Hudi has then merged the versions of each position, and continues with one position for each key: the one that its
+    hash map returns last. The highest is taken here. All positions of a key have the same versions apart from their
+    sequence numbers, because a writer changes all rows of a key (``fallbackToKeyBasedBuffer``).
     """
     if all(block.base_positions is None for block in blocks):
         return None
     positions = np.concatenate(
         [np.full(len(block.keys), -1) if block.base_positions is None else block.base_positions for block in blocks]
     )
-    told = np.flatnonzero(positions >= 0)
-    of_key = np.full(distinct, -1)
-    of_key[codes[told]] = positions[told]
-    if (of_key[codes[told]] == positions[told]).all():
+    positioned = np.flatnonzero(positions >= 0)
+    position_of_key = np.full(distinct, -1)
+    position_of_key[codes[positioned]] = positions[positioned]
+    if (position_of_key[codes[positioned]] == positions[positioned]).all():
         return None
-    ascending = told[np.argsort(positions[told], kind="stable")]
-    of_key[codes[ascending]] = positions[ascending]
-    counted: Booleans = (positions < 0) | (of_key[codes] == positions)
+    ascending = positioned[np.argsort(positions[positioned], kind="stable")]
+    position_of_key[codes[ascending]] = positions[ascending]
+    counted: Booleans = (positions < 0) | (position_of_key[codes] == positions)
     return counted
 
 
 def _stored_versions(survivors: Positions, versions: Versions) -> Positions:
-    """For each survivor a version in the logs of the same record, which has the same base row."""
+    """For each survivor, a version of the same record that is in the logs, and so has its base row."""
     is_made = survivors >= len(versions.codes)
     if not is_made.any():
         return survivors
-    # A merger has made these versions.
     _, first_of_key = np.unique(versions.codes, return_index=True)
     return np.where(is_made, first_of_key, survivors)
 
@@ -455,7 +459,7 @@ def _field_merging(
     if not (partial or (rule.fill is not None and rule.fills_in_logs)):
         return None
     newest = META_FIELDS.intersection(written.rows.schema.names) if rule.newest_meta else frozenset()
-    # Versions of delete blocks have no row and get an arbitrary one; it is never used, since deletes do not merge.
+    # Versions in delete blocks have no row and get an arbitrary one, which is never used: deletes are not merged.
     return FieldMerging(
         unset={name: unset[np.maximum(written.row_of_version, 0)] for name, unset in unset_by_row.items()},
         newest=newest,
@@ -470,13 +474,13 @@ def _taken(column: Column, positions: Positions) -> Column:
     return column if _is_identity(positions, len(column)) else column.take(pa.array(positions, pa.int64()))
 
 
-def _taken_rows(rows: pa.Table, positions: Positions, of_field: Mapping[str, Positions]) -> pa.Table:
-    if not of_field:
+def _taken_rows(rows: pa.Table, positions: Positions, rows_of_field: Mapping[str, Positions]) -> pa.Table:
+    if not rows_of_field:
         if _is_identity(positions, rows.num_rows):
             return rows
         return rows.take(pa.array(positions, pa.int64()))
     columns = [
-        rows.column(name).take(pa.array(of_field.get(name, positions), pa.int64())) for name in rows.schema.names
+        rows.column(name).take(pa.array(rows_of_field.get(name, positions), pa.int64())) for name in rows.schema.names
     ]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 

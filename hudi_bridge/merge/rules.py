@@ -1,10 +1,11 @@
-"""The merge rules of Hudi as data: which version of a record wins, what fills unset fields, what is a delete.
+"""The merge rules of Hudi as data: which version of a record wins, which fields are filled, and what counts as a
+delete.
 
-Everything that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks
-and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``) are deletes.
+All code that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks,
+and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``), are deletes.
 
-Whatever merges by rules declares the behaviours that it heeds, and has ``MergeRule.require_heeded`` refuse rules that
-ask for more: a field that is added to rules is refused until a consumer names it.
+A consumer of rules declares the behaviours that it supports, and ``MergeRule.require_heeded`` refuses rules with
+others. A new field of rules is therefore refused until each consumer supports it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,10 +28,10 @@ UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
 class FieldFill(StrEnum):
-    """Which of a winner's fields count as unset and are taken from the loser.
+    """Which fields of the winner count as unset and are taken from the loser.
 
-    Payload classes compare values, partial update modes the objects that Java has of them: defaults are
-    ``IDENTICAL_DEFAULTS`` if they are null or objects that Java keeps, and bytes are never an unavailable text.
+    Payload classes compare values; partial update modes compare Java objects. A default is an ``IDENTICAL_DEFAULTS``
+    one if it is null or an object that Java caches, and bytes are never an unavailable text.
     """
 
     NULLS = "nulls"
@@ -45,16 +46,17 @@ class Precedence:
     """Which of two versions of a record wins, by their kinds.
 
     Each tuple has three outcomes: for a later version that is a row, a delete, or a delete without an ordering value.
-    ``after_row``, ``after_delete`` and ``after_unordered_delete`` are for two log versions, by the kind of the earlier;
-    ``over_base_row`` is for the base row and the surviving log version. Where no outcome is ``HIGHER``, ordering values
-    are not read: outcomes for the two kinds of deletes are the same there.
+    ``after_row``, ``after_delete`` and ``after_unordered_delete`` are for two log versions, by the kind of the earlier
+    one; ``over_base_row`` is for the base row and the surviving log version. If no outcome is ``HIGHER``, ordering
+    values are not read, so outcomes for the two kinds of deletes must be the same.
 
-    ``nulls_as_zero``: a missing ordering number counts as 0, instead of below every number. ``marked_in_logs``: a row
-    with the delete marker is a delete from the start, instead of only after it has survived. ``orders_as_0x``: deletes
-    in delete blocks count as deletes without an ordering value if theirs has another Java class than those of rows
-    (``of_other_classes``), as text, decimals and dates have; and fields of structs do not order log versions, because
-    0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
-    ``asks_about_deletes``: a user's merger gets all versions with their ordering values, and decides itself.
+    Attributes:
+        nulls_as_zero: a missing ordering number counts as 0, instead of below every number.
+        marked_in_logs: a row with the delete marker is a delete from the start, instead of only after it has survived.
+        orders_as_0x: a delete in a delete block counts as one without an ordering value if its value has another Java
+            class than in rows (``of_other_classes``), as text, decimals and dates have. Fields of structs do not order
+            log versions, because 0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
+        asks_about_deletes: a user's merger gets all versions with their ordering values, and decides itself.
     """
 
     name: str
@@ -158,7 +160,7 @@ NEVER_COMPARED: Mapping[str, Precedence] = {
     EVENT_TIME.name: PARTIAL_UPDATE_OF_10,
     PAYLOAD_OF_11.name: PARTIAL_UPDATE_OF_11,
 }
-"""What applies to partial updates in place of a precedence if ordering values of rows have other Java classes."""
+"""The precedences for partial updates whose ordering values in rows have other Java classes."""
 LATEST_OF_10 = Precedence(
     name="payload without an ordering (1.0)",
     after_row=(LATER, HIGHER, LATER),
@@ -200,13 +202,19 @@ CUSTOM_MERGER_OF_VERSIONS = replace(
 class MergeRule:
     """How the versions of a record are merged.
 
-    ``delete_marker`` is a column and the value that makes a row a delete. ``fill`` says which fields of the winner are
-    filled from the loser; with ``fills_in_logs`` also between log versions, not only from the base row. With
-    ``newest_meta``, the meta columns come from the later version even if it loses. ``sequences_against_base`` is for
-    ordering values of the form ``file number.position``: they are compared with the base row as two numbers, and the
-    base row wins if they are equal. Among log versions they are compared as text, or with ``sequences_in_logs`` as two
-    numbers. ``payload`` is the user's own payload or merger for ``payload_class``: the class or the merge strategy that
-    the table names.
+    Attributes:
+        precedence: which version wins.
+        ordering_fields: the fields whose values are compared.
+        delete_marker: a column, and the value that makes a row a delete.
+        fill: which fields of the winner are filled from the loser.
+        fills_in_logs: whether fields are also filled between log versions, not only from the base row.
+        newest_meta: whether the meta columns come from the later version even if it loses.
+        unavailable_value: the value of unavailable fields.
+        payload: the user's own payload or merger for ``payload_class``.
+        sequences_against_base: ordering values of the form ``file number.position`` are compared with the base row as
+            two numbers, and the base row wins if they are equal.
+        sequences_in_logs: such values are compared as two numbers among log versions too, instead of as text.
+        payload_class: the class or the merge strategy that the table names.
     """
 
     precedence: Precedence
@@ -223,19 +231,19 @@ class MergeRule:
 
     @property
     def behaviours(self) -> frozenset[str]:
-        """The names of the fields that change how rows are merged: those of ``BEHAVIOURS`` without their default."""
+        """The names of the fields in ``BEHAVIOURS`` that differ from their default."""
         return frozenset(_not_by_default(self)) | frozenset(_not_by_default(self.precedence))
 
     def require_heeded(self, heeded: frozenset[str], consumer: str) -> None:
-        """Refuse a rule with behaviours that a consumer does not heed.
+        """Refuses a rule with behaviours that a consumer does not support.
 
         Raises:
             UnsupportedTableError: there is such a behaviour.
         """
         unheeded = self.behaviours - heeded
         if unheeded:
-            found = f"{', '.join(sorted(unheeded))} of the rule {self.precedence.name}"
-            raise UnsupportedTableError(f"merge rule in {consumer}", found, ", ".join(sorted(heeded)))
+            actual = f"{', '.join(sorted(unheeded))} of the rule {self.precedence.name}"
+            raise UnsupportedTableError(f"merge rule in {consumer}", actual, ", ".join(sorted(heeded)))
 
     @property
     def uses_ordering(self) -> bool:
@@ -257,22 +265,22 @@ class MergeRule:
     def by_types(self, kinds: Iterable[pa.DataType]) -> "MergeRule":
         """The rule for ordering values of these types.
 
-        ``PartialUpdateAvroPayload`` compares only values of the same Java class. In 1.x, the value beside a payload is
-        Spark's, and that within a record Avro's, so that texts, decimals and dates are never compared: each row is
-        newer than those before.
+        ``PartialUpdateAvroPayload`` compares only values of the same Java class. In 1.x, the value beside a payload has
+        Spark's class and the value within a record Avro's. Texts, decimals and dates are therefore never compared: each
+        row is newer than earlier ones.
         """
         if self.fill is FieldFill.NULLS and any(_has_a_class_of_spark(kind) for kind in kinds):
             return replace(self, precedence=NEVER_COMPARED.get(self.precedence.name, self.precedence))
         return self
 
     def compares_with_base(self, kind: pa.DataType) -> bool:
-        """Whether ordering values of the type decide between a row of the logs and the base row where others do.
+        """Whether ordering values of the type are compared between a row in the logs and the base row.
 
-        ``PartialUpdateAvroPayload`` of 0.x compares only values of the same Java class: that of a log record as Avro
-        has it, and that of the base row as a BigDecimal or a LocalDate (``isRecordNewer``).
+        ``PartialUpdateAvroPayload`` of 0.x compares only values of the same Java class. The value of a log record has
+        Avro's class, the value of the base row is a BigDecimal or a LocalDate (``isRecordNewer``).
         """
-        of_one_class = self.fill is FieldFill.NULLS and self.precedence.orders_as_0x
-        return not (of_one_class and (pa.types.is_decimal(kind) or pa.types.is_date(kind)))
+        needs_same_class = self.fill is FieldFill.NULLS and self.precedence.orders_as_0x
+        return not (needs_same_class and (pa.types.is_decimal(kind) or pa.types.is_date(kind)))
 
     @property
     def base_may_win(self) -> bool:
@@ -295,7 +303,7 @@ class MergeRule:
         return self.payload is not None or self.fill is not None
 
     def columns_to_read(self, requested: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
-        """The requested columns, or all of the table for a user's payload, which may read any."""
+        """The requested columns, or all columns of the table for a user's payload, which may read any."""
         return requested if self.payload is None else tuple(schema.names)
 
     def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
@@ -331,7 +339,7 @@ class MergeRule:
 
 
 _NO_BEHAVIOURS = ("name", "source", "precedence", "payload_class", "unavailable_value")
-"""Fields that name something, have fields of their own, or are parameters of other behaviours."""
+"""Fields that are names, have fields of their own, or are parameters of other behaviours."""
 
 BEHAVIOURS = frozenset(
     field.name for kind in (Precedence, MergeRule) for field in fields(kind) if field.name not in _NO_BEHAVIOURS
@@ -352,23 +360,27 @@ def _has_a_class_of_spark(kind: pa.DataType) -> bool:
 
 
 def _precedence(name: str) -> Precedence:
-    known = (
+    precedences = (
         *NEVER_COMPARED.values(),
         CUSTOM_PAYLOAD,
         CUSTOM_MERGER,
         CUSTOM_MERGER_OF_VERSIONS,
         *(entry.rule.precedence for entry in PAYLOAD_RULES),
     )
-    return {precedence.name: precedence for precedence in known}[name]
+    return {precedence.name: precedence for precedence in precedences}[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadRule:
     """The merge rule of a payload class in some releases.
 
-    ``payload`` is the class name without its package, which Hudi has changed. The ordering fields of ``rule`` apply if
-    the table names none. An entry with ``ordered_by`` is only for tables with these ordering fields. ``mode`` is the
-    merge mode that is equivalent to the payload. ``source`` names methods of the class, or what replaces it.
+    Attributes:
+        payload: the class name without its package, which Hudi has changed.
+        releases: the releases that read the payload so.
+        rule: the rule; its ordering fields apply if the table has none.
+        source: methods of the class, or what replaces it.
+        ordered_by: if given, the entry is only for tables with these ordering fields.
+        mode: the equivalent merge mode.
     """
 
     payload: str
@@ -379,7 +391,7 @@ class PayloadRule:
     mode: MergeMode = MergeMode.CUSTOM
 
     def holds(self, payload: str | None, release: Release, ordering_fields: tuple[str, ...]) -> bool:
-        """Whether the entry applies to a table; if several do, the first one counts."""
+        """Whether the entry applies to a table; the first such entry counts."""
         return self.payload == payload and release in self.releases and self.ordered_by in (None, ordering_fields)
 
 

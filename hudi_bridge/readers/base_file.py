@@ -1,8 +1,8 @@
-"""Base files: what all formats have in common, the columns of a query in them, and which of their rows are read.
+"""Base files: the interface of all formats, the columns of a query in them, and the selection of their rows.
 
 Row groups are skipped by statistics only if the filter's columns have not evolved since the file was written. A
-selective request reads first the columns that decide, then the others: those of a row group without a wanted row are
-not read. Meta columns are read as dictionaries; a query returns their plain form.
+selective request reads first the columns that select rows, then the others for the selected rows only. Meta columns are
+read as dictionaries and returned as plain text.
 """
 
 from abc import ABC, abstractmethod
@@ -31,34 +31,34 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 DICTIONARY_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
 ROWS_PER_BATCH = 131_072
 """The most rows of a batch."""
-_FEWEST_ROWS = 256
-_BATCH_BYTES, _HELD_BATCH_BYTES = 1 << 21, 1 << 23
-"""About the bytes of a batch in memory: of a stream, and where all rows are held in the end."""
+_MIN_BATCH_ROWS = 256
+_BATCH_BYTES, _MATERIALIZED_BATCH_BYTES = 1 << 21, 1 << 23
+"""About the bytes of a batch in memory: of a stream, and if the consumer keeps all rows."""
 _COLUMN_BYTES = 1 << 14
-"""About the bytes of a column of a batch, at least: with fewer, a step costs more than the values."""
-_LEAST_VALUE_BYTES = 12
-"""What a value takes in memory at least, about: those that a dictionary replaces take almost nothing in the file."""
-_MOST_HELD = 0.25
-"""The part of the rows of a row group up to which the columns that decide are kept, not read twice."""
+"""About the least bytes of a column of a batch: with fewer, a call of Arrow takes longer than its values."""
+_MIN_VALUE_BYTES = 12
+"""About the least memory of a value; values of a dictionary take almost nothing in the file."""
+_MAX_BUFFERED = 0.25
+"""Up to this share of selected rows, the selector's columns are buffered; otherwise they are read again."""
 _SMALL_BYTES = 1 << 17
-"""Columns of a row group that take no more in the file are read together."""
-Keep = Callable[[pa.RecordBatch], Booleans]
+"""If the columns of a row group take no more bytes in the file, all are read at once."""
+Select = Callable[[pa.RecordBatch], Booleans]
 
 
 class OpenBaseFile(ABC):
     """An open base file of a split, in any format; a context manager.
 
-    Its rows are in row groups, one or more, which are read one at a time. A format without statistics leaves the
-    methods about them as they are here.
+    Its rows are in one or more row groups, which are read one at a time. A format without statistics inherits the
+    methods about statistics.
     """
 
     stored_as = StoredAs.PARQUET
-    """The format of the values, which says how they are converted to other types."""
+    """The format of the values, which decides how they are converted to other types."""
 
     def __init__(self, split: RealtimeFileSplit, path: str, arrow_schema: pa.Schema, rows: Sequence[int]) -> None:
-        """A base file with the numbers of ``rows`` of its row groups.
+        """Takes the numbers of rows of all row groups.
 
-        The metadata of ``arrow_schema`` are the facts that Hudi's writer adds, such as the key range and Bloom filter.
+        The metadata of ``arrow_schema`` are what Hudi's writer adds, such as the key range and the Bloom filter.
         """
         self._split = self.split = split
         self.path = path
@@ -73,15 +73,15 @@ class OpenBaseFile(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
 
     @abstractmethod
     def batches(
         self, row_group: int, columns: Sequence[str], rows_per_batch: int, then: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group, in top-level columns of the file, as stored.
+        """Yields the rows of one row group in top-level columns of the file, as stored.
 
-        Those columns of the row group that is read ``then`` may be fetched meanwhile.
+        The same columns of the row group ``then``, which is read next, may be fetched meanwhile.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded.
@@ -89,11 +89,11 @@ class OpenBaseFile(ABC):
 
     @abstractmethod
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """The stored size of some top-level columns in a row group."""
+        """The stored size of top-level columns in a row group, in bytes."""
 
     @abstractmethod
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
-        """The size without compression of each leaf of some top-level columns in a row group, as far as it is known."""
+        """The uncompressed size, in bytes, of each leaf of top-level columns in a row group, as far as it is known."""
 
     @property
     def row_groups(self) -> range:
@@ -111,39 +111,41 @@ class OpenBaseFile(ABC):
 
     @property
     def is_fetched(self) -> bool:
-        """Whether columns are fetched as a whole before they are decoded."""
+        """Whether whole columns of a row group are fetched before they are decoded."""
         return False
 
     @property
     def parquet_footer(self) -> pq.FileMetaData | None:
-        """The footer, if the file is Parquet and has all columns, so that engines may read it in place."""
+        """The footer of a Parquet file that has all columns, so that engines can read it in place; otherwise None."""
         return None
 
     def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:  # noqa: ARG002 - of formats with statistics
-        """The row groups that may hold rows passing a filter, by their statistics.
+        """The row groups whose statistics do not rule out that a row passes the filter.
 
-        ``schema`` holds the columns that the filter refers to; they must come from the file or from the partition path.
+        ``schema`` has the columns that the filter refers to; they come from the file or from the partition path.
         """
         return list(self.row_groups)
 
     def ranges(self, column: str) -> Sequence[Range | bool]:  # noqa: ARG002 - of formats with statistics
-        """The range of a column of the query in each row group, False where it is not known."""
+        """The range of a column of the query in each row group; False if it is unknown."""
         return [False] * len(self.row_groups)
 
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:  # noqa: ARG002 - of formats with statistics
-        """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+        """The least and greatest text of a top-level column in a row group; None if the statistics lack them."""
         return None
 
-    def view(self, columns: Iterable[str], *, are_held: bool = False) -> "BaseFileColumns":
-        """Some of the query's columns of the file; ``are_held`` if all rows that pass are held in the end."""
-        return BaseFileColumns(self, self._split, tuple(columns), are_held=are_held)
+    def view(self, columns: Iterable[str], *, materialized: bool = False) -> "BaseFileColumns":
+        """Some of the query's columns of the file; ``materialized`` if the caller keeps all rows, so that batches are
+        larger.
+        """
+        return BaseFileColumns(self, self._split, tuple(columns), materialized=materialized)
 
 
 class BaseFileColumns:
-    """Some of the query's columns of a base file, in the order given and with the query's types."""
+    """Some of the query's columns of a base file, in the given order and with the query's types."""
 
     def __init__(
-        self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...], *, are_held: bool
+        self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...], *, materialized: bool
     ) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])
@@ -151,7 +153,7 @@ class BaseFileColumns:
         self._split = split
         self._filter_view: BaseFileColumns | None = None
         self._following: dict[int, int] = {}
-        self._batch_bytes = _HELD_BATCH_BYTES if are_held else _BATCH_BYTES
+        self._batch_bytes = _MATERIALIZED_BATCH_BYTES if materialized else _BATCH_BYTES
         self._plain = PlainColumns()
         require_meta_columns(base, split, columns)
         self._evolution: Evolution = plan_file_evolution(
@@ -164,9 +166,10 @@ class BaseFileColumns:
         )
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:
-        """The row groups that may hold rows passing the filter, as far as statistics tell.
+        """The row groups that may have rows that pass the filter, by statistics.
 
-        Positions in a filter are those of the table's schema; Arrow would look them up in the file's.
+        Statistics of columns that have evolved since the file was written are not used. Positions in a filter refer to
+        the schema of the table; Arrow would look them up in the schema of the file.
         """
         if request.row_filter is None or request.has_positions:
             return list(self._base.row_groups)
@@ -180,7 +183,7 @@ class BaseFileColumns:
         return self._base.matching_row_groups(request.row_filter, self.schema)
 
     def _row_groups_in_range(self, row_filter: pc.Expression, columns: Sequence[str]) -> list[int]:
-        """The row groups by the ranges of columns, which take NaN and wider types into account, as Arrow does not."""
+        """The row groups by the ranges of columns, which, unlike Arrow's check, respect NaN and wider types."""
         groups = self._base.row_groups
         ranges = {
             name: (
@@ -192,24 +195,24 @@ class BaseFileColumns:
         return list(compress(groups, may_pass(row_filter, ranges, len(groups)).tolist())) if ranges else list(groups)
 
     def expect(self, row_groups: Sequence[int]) -> None:
-        """Tell the order in which row groups are going to be read."""
+        """Announces the order in which row groups will be read, so that they can be fetched ahead."""
         self._following = dict(pairwise(row_groups))
 
     @property
     def file_columns(self) -> tuple[str, ...]:
-        """The columns of the file that the stored batches have."""
+        """The columns of the file in stored batches."""
         return self._evolution.file_columns
 
     def has_columns_of(self, other: "BaseFileColumns") -> bool:
-        """Whether the stored batches have all the file columns that ``other`` needs."""
+        """Whether stored batches have all file columns that ``other`` needs."""
         return set(other._evolution.file_columns).issubset(self._evolution.file_columns)  # noqa: SLF001 - of this class
 
     def passing(
         self, stored: pa.RecordBatch, request: RowRequest, without: Positions | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The stored rows that pass the request's filter, with its columns, as one batch or none.
+        """Yields the stored rows that pass the request's filter, with its columns, as one batch or none.
 
-        The rows at the positions ``without`` are dropped. All rows are dropped before the columns are evolved.
+        The rows at the positions ``without`` are dropped. Rows are dropped before the columns are evolved.
         """
         keep: Booleans | None = None
         if request.row_filter is not None:
@@ -228,7 +231,7 @@ class BaseFileColumns:
         return self._filter_view
 
     def batches(self, row_group: int, rows_per_batch: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group.
+        """Yields the rows of one row group.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded.
@@ -236,31 +239,31 @@ class BaseFileColumns:
         return map(self.evolve, self.stored_batches(row_group, rows_per_batch))
 
     def rows_per_batch(self, row_group: int, columns: Iterable[str]) -> int:
-        """The number of rows of which some of the file's top-level columns take a few megabytes at most, about."""
+        """The number of rows for which some top-level columns of the file take a few megabytes."""
         rows = max(1, self.rows_of(row_group))
         leaves = self._base.leaf_bytes(row_group, columns)
-        widths = [max(_LEAST_VALUE_BYTES, size // rows) for size in leaves]
+        widths = [max(_MIN_VALUE_BYTES, size // rows) for size in leaves]
         size = max(self._batch_bytes, len(widths) * _COLUMN_BYTES)
-        return min(ROWS_PER_BATCH, max(_FEWEST_ROWS, size // max(1, sum(widths))))
+        return min(ROWS_PER_BATCH, max(_MIN_BATCH_ROWS, size // max(1, sum(widths))))
 
     def rows_of(self, row_group: int) -> int:
         """The number of rows of a row group."""
         return self._base.rows_of(row_group)
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """The bytes of top-level columns of a row group in the file."""
+        """The stored size of top-level columns in a row group, in bytes."""
         return self._base.stored_bytes(row_group, columns)
 
     def stored_batches(
         self, row_group: int, rows_per_batch: int | None = None, columns: tuple[str, ...] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group as stored; drop what is not needed before ``evolve``.
+        """Yields the rows of one row group as stored; drop what is not needed before ``evolve``.
 
         ``columns`` are top-level columns of the file, by default ``file_columns``. By default, a batch takes a few
         megabytes.
 
         Raises:
-            CorruptBaseFileError: the data cannot be decoded, or the number of rows is not that of the footer.
+            CorruptBaseFileError: the data cannot be decoded, or the number of rows differs from the footer's.
         """
         names = self._evolution.file_columns if columns is None else columns
         expected, rows = self.rows_of(row_group), 0
@@ -270,8 +273,8 @@ class BaseFileColumns:
             yield batch
         # A damaged page may end a column early without an error.
         if rows != expected:
-            found = f"{rows} rows in row group {row_group}"
-            raise CorruptBaseFileError(self._base.path, None, found, f"{expected}, as the footer says")
+            actual = f"{rows} rows in row group {row_group}"
+            raise CorruptBaseFileError(self._base.path, None, actual, f"{expected}, as the footer says")
 
     def evolve(self, stored: pa.RecordBatch) -> pa.RecordBatch:
         """Converts stored rows to the query's columns."""
@@ -280,13 +283,13 @@ class BaseFileColumns:
 
 
 class PlainColumns:
-    """Gives these columns as plain text. Batches of which all rows have the same text share it."""
+    """Decodes dictionary columns. Batches whose rows all have the same text share one array."""
 
     def __init__(self) -> None:
         self._repeated: dict[str, tuple[str, Any]] = {}
 
     def without_dictionaries(self, stored: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows, with these columns as plain text."""
+        """The same rows with dictionary columns as plain text."""
         for position, field in enumerate(stored.schema):
             if _is_read_as_dictionary(field):
                 column = self._plain(field.name, stored.column(position))
@@ -297,17 +300,17 @@ class PlainColumns:
         if len(column.dictionary) != 1 or column.null_count or not column.dictionary[0].is_valid:
             return column.dictionary_decode()
         text = column.dictionary[0].as_py()
-        # Other threads may put other arrays there.
-        known, repeated = self._repeated.get(name, (None, ()))
-        if known != text or len(repeated) < len(column):
+        # Other threads may replace the entry, so it is read once.
+        repeated_text, repeated = self._repeated.get(name, (None, ()))
+        if repeated_text != text or len(repeated) < len(column):
             repeated = pa.repeat(column.dictionary[0], len(column))
             self._repeated[name] = text, repeated
         return repeated[: len(column)]
 
 
 def decoded_schema(stored: pa.Schema) -> pa.Schema:
-    """The schema with plain text."""
-    # The metadata, which may hold a bloom filter of a megabyte, are shared: a new schema would take copies of them.
+    """The schema with dictionary columns as plain text."""
+    # ``set`` shares the metadata, which may hold a Bloom filter of a megabyte; a new schema would copy it.
     for position, field in enumerate(stored):
         if _is_read_as_dictionary(field):
             stored = stored.set(position, _decoded_field(field))
@@ -323,24 +326,25 @@ def _is_read_as_dictionary(field: Any) -> bool:  # noqa: ANN401 - of any type
 
 
 def require_meta_columns(base: OpenBaseFile, split: RealtimeFileSplit, columns: Iterable[str]) -> None:
-    """Checks that a file has the meta columns that tell which rows are returned; warns of others, which are null.
+    """Requires the meta columns that decide which rows are returned; warns of others, which are null.
 
-    Hudi fails without keys to merge by. Of ranges, 1.x returns the rows that logs alone tell, and 0.x fails.
+    Hudi fails without keys to merge by. Without commit times, an incremental query of 1.x returns only rows from the
+    logs, and one of 0.x fails.
 
     Raises:
-        CorruptBaseFileError: a column is missing that decides on rows.
+        CorruptBaseFileError: a column that decides on rows is missing.
     """
     context = split.context
     missing = set(META_COLUMNS).difference(base.arrow_schema.names) if context.populates_meta_fields else None
     if not missing:
         return
     merges = context.merge_rule is not None and bool(split.log_paths)
-    deciding = {RECORD_KEY_COLUMN} if merges else set()
+    required = {RECORD_KEY_COLUMN} if merges else set()
     if context.commit_times is not None:
-        deciding.add(COMMIT_TIME_COLUMN)
-    if lost := sorted(missing & deciding):
+        required.add(COMMIT_TIME_COLUMN)
+    if missing_required := sorted(missing & required):
         expected = "the meta columns, as hoodie.populate.meta.fields is true"
-        raise CorruptBaseFileError(base.path, None, f"no column {', '.join(lost)}", expected)
+        raise CorruptBaseFileError(base.path, None, f"no column {', '.join(missing_required)}", expected)
     if nulls := sorted(missing.intersection(columns)):
         warn_of_missing_meta_columns(context.table_path, base.path, nulls)
 
@@ -352,8 +356,8 @@ def _may_hold_nan(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind)
 
 
-class WantedRows:
-    """Decides by record key and filter which rows of a base file a request wants."""
+class RowSelector:
+    """Selects the rows of a base file that a request asks for, by record key and filter."""
 
     def __init__(self, base: OpenBaseFile, request: RowRequest) -> None:
         context = base.split.context
@@ -361,7 +365,7 @@ class WantedRows:
         self._request = request
         self._context = context
         self.columns: tuple[str, ...] = request.filter_columns
-        """The columns that decide."""
+        """The columns by which rows are selected."""
         if request.record_keys is not None:
             self.columns = tuple(dict.fromkeys((*context.key_columns, *request.filter_columns)))
 
@@ -373,26 +377,26 @@ class WantedRows:
     def _filtered(self) -> BaseFileColumns:
         return self._base.view(self._request.filter_columns)
 
-    def among(self, stored: pa.RecordBatch) -> Booleans:
-        """A mask of the wanted rows among stored rows with ``columns``."""
-        wanted = np.ones(stored.num_rows, dtype=np.bool_)
+    def mask(self, stored: pa.RecordBatch) -> Booleans:
+        """A mask of the requested rows among stored rows with ``columns``."""
+        selected = np.ones(stored.num_rows, dtype=np.bool_)
         if self._request.record_keys is not None:
             keys = record_keys(self._keys.evolve(stored), self._context)
-            wanted = as_booleans(pc.is_in(keys, value_set=self._request.record_keys))
-        if self._request.row_filter is not None and wanted.any():
-            rows = np.flatnonzero(wanted)
+            selected = as_booleans(pc.is_in(keys, value_set=self._request.record_keys))
+        if self._request.row_filter is not None and selected.any():
+            rows = np.flatnonzero(selected)
             passes = self._request.passes(self._filtered.evolve(stored.take(pa.array(rows, pa.int64()))))
-            wanted[rows[~passes]] = False
-        return wanted
+            selected[rows[~passes]] = False
+        return selected
 
     def row_groups(self) -> frozenset[int]:
-        """The row groups that may hold a wanted record key, by their statistics; all if keys do not matter."""
+        """The row groups whose statistics do not rule out all requested record keys; all if the request has no keys."""
         groups = self._base.row_groups
-        wanted = self._request.record_keys
-        if wanted is None or len(self._context.key_columns) > 1:
+        keys = self._request.record_keys
+        if keys is None or len(self._context.key_columns) > 1:
             return frozenset(groups)
         (column,) = self._context.key_columns
-        return frozenset(group for group in groups if _may_hold(self._base.text_range(group, column), wanted))
+        return frozenset(group for group in groups if _may_hold(self._base.text_range(group, column), keys))
 
 
 def _may_hold(text_range: tuple[str, str] | None, keys: Column) -> bool:
@@ -403,46 +407,47 @@ def _may_hold(text_range: tuple[str, str] | None, keys: Column) -> bool:
     return bool(pc.any(inside).as_py())
 
 
-def kept_rows(
-    first: BaseFileColumns, wanted: BaseFileColumns, group: int, keep: Keep
+def selected_rows(
+    selector_view: BaseFileColumns, view: BaseFileColumns, group: int, select: Select
 ) -> Iterator[tuple[pa.RecordBatch, Positions]]:
-    """The stored rows of a row group that ``keep`` chooses, with the columns of both views, and their positions in it.
+    """Yields the stored rows of a row group that ``select`` selects, with their positions in the row group.
 
-    ``keep`` is called for all rows, in order, with the columns of ``first``, before the first batch is returned.
+    They have the columns of both views. ``select`` is called for all rows in order, with the columns of
+    ``selector_view``, before the first batch is returned.
     """
-    rows, chosen = 0, [np.empty(0, dtype=np.int64)]
-    columns = first.file_columns
-    rest = tuple(name for name in wanted.file_columns if name not in columns)
-    if rest and first.stored_bytes(group, (*columns, *rest)) <= _SMALL_BYTES:
-        # What is small is read at once.
+    rows, parts_of_positions = 0, [np.empty(0, dtype=np.int64)]
+    columns = selector_view.file_columns
+    rest = tuple(name for name in view.file_columns if name not in columns)
+    if rest and selector_view.stored_bytes(group, (*columns, *rest)) <= _SMALL_BYTES:
+        # A second request would take longer than the bytes.
         columns, rest = (*columns, *rest), ()
-    held: list[pa.RecordBatch] | None = [] if columns else None
-    most = _MOST_HELD * first.rows_of(group)
-    for stored in first.stored_batches(group, columns=columns):
-        found = np.flatnonzero(keep(stored))
-        if len(found):
-            chosen.append(found + rows)
-            if held is not None:
-                held.append(stored.take(pa.array(found, pa.int64())))
-            if sum(map(len, chosen)) > most:
-                held = None
+    buffer: list[pa.RecordBatch] | None = [] if columns else None
+    max_buffered = _MAX_BUFFERED * selector_view.rows_of(group)
+    for stored in selector_view.stored_batches(group, columns=columns):
+        indices = np.flatnonzero(select(stored))
+        if len(indices):
+            parts_of_positions.append(indices + rows)
+            if buffer is not None:
+                buffer.append(stored.take(pa.array(indices, pa.int64())))
+            if sum(map(len, parts_of_positions)) > max_buffered:
+                buffer = None
         rows += stored.num_rows
-    positions = np.concatenate(chosen)
+    positions = np.concatenate(parts_of_positions)
     if not len(positions):
         return
-    if held is None:
-        both = dict.fromkeys((*first.file_columns, *wanted.file_columns))
-        yield from _taken(wanted.stored_batches(group, columns=tuple(both)), positions)
+    if buffer is None:
+        names = dict.fromkeys((*selector_view.file_columns, *view.file_columns))
+        yield from _taken(view.stored_batches(group, columns=tuple(names)), positions)
         return
-    parts = _one_batch(held)
+    selected = _one_batch(buffer)
     if rest:
-        others = _one_batch([batch for batch, _ in _taken(wanted.stored_batches(group, columns=rest), positions)])
-        parts = pa.record_batch([*parts.columns, *others.columns], schema=_both(parts.schema, others.schema))
-    yield parts, positions
+        others = _one_batch([batch for batch, _ in _taken(view.stored_batches(group, columns=rest), positions)])
+        selected = pa.record_batch([*selected.columns, *others.columns], schema=_both(selected.schema, others.schema))
+    yield selected, positions
 
 
 def _taken(batches: Iterator[pa.RecordBatch], positions: Positions) -> Iterator[tuple[pa.RecordBatch, Positions]]:
-    """The rows at ascending positions; batches after the last one are not read."""
+    """The rows at ascending positions; batches after the last position are not read."""
     start = 0
     for stored in batches:
         low, high = np.searchsorted(positions, [start, start + stored.num_rows])
@@ -457,13 +462,15 @@ def _one_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _both(one: pa.Schema, other: pa.Schema) -> pa.Schema:
-    return pa.schema([*one, *other])
+def _both(first: pa.Schema, other: pa.Schema) -> pa.Schema:
+    return pa.schema([*first, *other])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroups:
-    """The row groups that may hold rows of the result, and those of which only keys are matched with log records."""
+    """Row groups that may have rows of the result, and row groups from which only keys are read to
+    match log records.
+    """
 
     rows: frozenset[int]
     keys: frozenset[int] = frozenset()
@@ -471,45 +478,47 @@ class RowGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadExtent:
-    """What a read needs of a base file, at most: row groups, of all of them, and the bytes of their column chunks."""
+    """Upper bounds for a read of a base file: all row groups, row groups that are read, and bytes
+    of their column chunks.
+    """
 
     row_groups: int = 0
     row_groups_read: int = 0
     bytes_read: int = 0
 
 
-def groups_without_logs(wanted: BaseFileColumns, request: RowRequest, deciding: WantedRows | None) -> RowGroups:
-    """The row groups of a base file that is read alone; ``deciding`` is given if the request is selective."""
-    matching = frozenset(wanted.matching_row_groups(request))
-    return RowGroups(rows=matching if deciding is None else matching & deciding.row_groups())
+def groups_without_logs(view: BaseFileColumns, request: RowRequest, selector: RowSelector | None) -> RowGroups:
+    """The row groups to read without logs; ``selector`` is given for a selective request."""
+    matching = frozenset(view.matching_row_groups(request))
+    return RowGroups(rows=matching if selector is None else matching & selector.row_groups())
 
 
 def groups_with_logs(
     base: OpenBaseFile,
-    wanted: BaseFileColumns,
+    view: BaseFileColumns,
     request: RowRequest,
-    deciding: WantedRows | None,
+    selector: RowSelector | None,
     *,
     merges_fields: bool,
 ) -> RowGroups:
-    """The row groups of a base file that is merged with logs.
+    """The row groups to read of a base file with logs.
 
-    A base row merged with a log record may pass the filter even if no row of its row group does. A base row may win
-    over a log record, or be the first of several rows with the same key. Row groups without a wanted key have nothing
-    to do with the log records, which all have wanted keys.
+    With ``merges_fields``, a merged row may pass the filter even if no row of its row group does. Otherwise, keys of
+    such row groups still matter if a base row may win over a log record, or may be the first of several rows with the
+    same key. Row groups without a requested key do not matter, because all log records have requested keys.
     """
-    matching = wanted.matching_row_groups(request)
-    concerned = frozenset(base.row_groups) if deciding is None else deciding.row_groups()
+    matching = view.matching_row_groups(request)
+    candidates = frozenset(base.row_groups) if selector is None else selector.row_groups()
     if merges_fields:
-        return RowGroups(rows=concerned)
-    rows, last = concerned.intersection(matching), max(matching, default=-1)
-    keys = frozenset(group for group in concerned - rows if rule_of(base.split).base_may_win or group < last)
+        return RowGroups(rows=candidates)
+    rows, last = candidates.intersection(matching), max(matching, default=-1)
+    keys = frozenset(group for group in candidates - rows if rule_of(base.split).base_may_win or group < last)
     return RowGroups(rows=rows, keys=keys)
 
 
 def extent(base: OpenBaseFile, groups: RowGroups, rows: Iterable[str], keys: Iterable[str] = ()) -> ReadExtent:
-    """How much of a base file these row groups are: ``rows`` and ``keys`` are the columns of the file to read."""
-    of_rows, of_keys = tuple(rows), tuple(keys)
-    size = sum(base.stored_bytes(group, of_rows) for group in groups.rows)
-    size += sum(base.stored_bytes(group, of_keys) for group in groups.keys)
+    """The extent of reading the columns ``rows`` of ``groups.rows`` and the columns ``keys`` of ``groups.keys``."""
+    row_columns, key_columns = tuple(rows), tuple(keys)
+    size = sum(base.stored_bytes(group, row_columns) for group in groups.rows)
+    size += sum(base.stored_bytes(group, key_columns) for group in groups.keys)
     return ReadExtent(row_groups=len(base.row_groups), row_groups_read=len(groups.rows | groups.keys), bytes_read=size)

@@ -1,10 +1,7 @@
-"""Decodes the blocks of the log files of a split.
+"""Decodes the log blocks of a split into records with the columns of the query.
 
-Puts small log blocks together that follow one another, to be decoded at once.
-
-What a step costs besides the records, such as a call of Arrow or NumPy, would be most of the time for each of them.
-
-Estimates the memory that log records take, before they are decoded.
+Consecutive small blocks are decoded together, because the calls of Arrow and NumPy would take longer than their
+records. Before anything is decoded, the memory for the records can be estimated.
 """
 
 from collections import deque
@@ -43,62 +40,63 @@ from hudi_bridge.splits.notes import warn_of_foreign_rows, warn_of_missing_meta_
 from hudi_bridge.splits.split import RealtimeFileSplit
 
 _SMALL_BYTES = 1 << 18
-"""The size of the content of a small block, at most."""
-_RUN_BYTES = 1 << 21
-"""The size of the contents of small blocks that are put together, at most."""
+"""The largest content of a block that is decoded together with others."""
+_GROUP_BYTES = 1 << 21
+"""The largest content of small blocks that are decoded together."""
 
 
-def runs(blocks: deque[LogBlock], likeness: Callable[[LogBlock], Hashable]) -> Iterator[list[LogBlock]]:
-    """The blocks in their order: small ones together, if they have an equal ``likeness`` that is not None, or one.
+def adjacent_groups(blocks: deque[LogBlock], decode_key: Callable[[LogBlock], Hashable]) -> Iterator[list[LogBlock]]:
+    """Yields the blocks in order, in groups of adjacent small blocks that have an equal ``decode_key``.
 
-    Takes them out of ``blocks`` as they are given.
+    Large blocks, and blocks whose key is None, are alone in their group. Blocks are removed from ``blocks`` when they
+    are yielded, so that their memory can be freed.
     """
     while blocks:
-        run = [blocks.popleft()]
-        size = run[0].content.size
-        alike = likeness(run[0]) if size <= _SMALL_BYTES else None
-        while alike is not None and blocks and likeness(blocks[0]) == alike:
-            more = blocks[0].content.size
-            if more > _SMALL_BYTES or size + more > _RUN_BYTES:
+        group = [blocks.popleft()]
+        size = group[0].content.size
+        key = decode_key(group[0]) if size <= _SMALL_BYTES else None
+        while key is not None and blocks and decode_key(blocks[0]) == key:
+            next_size = blocks[0].content.size
+            if next_size > _SMALL_BYTES or size + next_size > _GROUP_BYTES:
                 break
-            run.append(blocks.popleft())
-            size += more
-        yield run
+            group.append(blocks.popleft())
+            size += next_size
+        yield group
 
 
-_MOST_TIMES_COMPRESSED = 1024
-"""Compressed blocks that would fit into memory at this ratio are not looked into."""
+_MAX_COMPRESSION = 1024
+"""Blocks that would fit into memory even at this compression ratio are not inspected."""
 _OFFSET_BITS = 32
 
 
 def bytes_of_row(schema: pa.Schema) -> int:
-    """About the bytes of memory for a row of these columns, without its texts and the elements of its lists."""
+    """The approximate memory of a row, in bytes, without the contents of its texts and lists."""
     return -(-sum(_bits(field.type) for field in schema) // 8)
 
 
 def bytes_when_decoded(blocks: Iterable[LogBlock], row_bytes: int, memory_bytes: int) -> int:
-    """About the bytes of memory for the records of blocks as they are decoded, and once more as they survive.
+    """The approximate memory of the blocks' records, in bytes, while they are decoded and copied.
 
-    Texts take what they take in the content of a block, or without its compression. All else takes ``row_bytes`` for
-    each record: a null is a byte in Avro, and almost nothing if it is compressed, but as wide as any value in Arrow.
+    Texts take their size in the block, or their uncompressed size. All else takes ``row_bytes`` for each record,
+    because a null takes a byte in Avro, or less if compressed, but the full width of a value in Arrow.
 
-    Of compressed blocks, the number of records is read only if they could exceed ``memory_bytes``.
+    The number of records of a compressed block is read only if it might exceed ``memory_bytes``.
     """
-    counted = [block for block in blocks if block.holds_records]
-    is_small = _MOST_TIMES_COMPRESSED * sum(block.content.size for block in counted) <= memory_bytes
-    return sum(_of_block(block, row_bytes, is_small=is_small) for block in counted)
+    record_blocks = [block for block in blocks if block.holds_records]
+    is_small = _MAX_COMPRESSION * sum(block.content.size for block in record_blocks) <= memory_bytes
+    return sum(_block_bytes(block, row_bytes, is_small=is_small) for block in record_blocks)
 
 
-def _of_block(block: LogBlock, row_bytes: int, *, is_small: bool) -> int:
+def _block_bytes(block: LogBlock, row_bytes: int, *, is_small: bool) -> int:
     kind = block.kind
     if kind.holds_deletes and is_native(block):
-        # The deletes are a Parquet file, whose only wide columns are texts.
+        # Deletes are stored as a Parquet file whose only wide columns are texts.
         kind, row_bytes = BLOCK_KINDS[BlockType.PARQUET_DATA], 0
     return kind.bytes_when_decoded(block.content, row_bytes, block.path, block.content_offset, is_small=is_small)
 
 
 def _bits(kind: pa.DataType) -> int:
-    """The bits of a value in memory, and of its being valid; of texts and lists, those of where they end."""
+    """The bits of a value with its validity bit; of texts and lists only the offset."""
     if pa.types.is_struct(kind):
         return 1 + sum(_bits(kind.field(position).type) for position in range(kind.num_fields))
     if pa.types.is_fixed_size_list(kind):
@@ -110,16 +108,17 @@ def _bits(kind: pa.DataType) -> int:
 
 
 _PARQUET = ".parquet"
-_PIECE_RECORDS = 1 << 15
-"""The most records of a block that are decoded at a time: decoding takes several times as much memory as they do."""
-_PIECE_BYTES = 1 << 23
+_CHUNK_RECORDS = 1 << 15
+"""The most records that are decoded at a time. Decoding takes several times the memory of the decoded records."""
+_CHUNK_BYTES = 1 << 23
 
 
 class BlockDecoder:
-    """Decodes the log blocks of one split; blocks with the same writer schema share its parsing and evolution.
+    """Decodes the log blocks of one split.
 
-    With ``wanted_keys``, only the record keys of all records are decoded, and of the wanted ones the columns. Records
-    have the positions in the base file that ``told`` gives; without it, none.
+    Blocks with the same writer schema share the parsed schema and its evolution. With ``wanted_keys``, the other
+    columns are decoded only for records with these keys. With ``record_positions``, records have their positions in the
+    base file.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class BlockDecoder:
         columns: Iterable[str],
         wanted_keys: "Column | None" = None,
         *,
-        told: "ToldPositions | None" = None,
+        record_positions: "RecordPositions | None" = None,
     ) -> None:
         context, rule = split.context, rule_of(split)
         needed = dict.fromkeys([*columns, *context.key_columns, *rule.columns_in(context.schema)])
@@ -139,7 +138,7 @@ class BlockDecoder:
         self._split = split
         self._rule = rule
         self._wanted_keys = wanted_keys
-        self._told = told
+        self._record_positions = record_positions
         self._writers: dict[str, AvroRecord] = {}
         self._evolutions: dict[tuple[str, str, BlockType, bool, bool], Evolution] = {}
 
@@ -147,7 +146,7 @@ class BlockDecoder:
         """The records of a data or delete block.
 
         Raises:
-            CorruptLogFileError: the content is not what its header says.
+            CorruptLogFileError: the content does not match the block's header.
         """
         match block.kind.rows:
             case AvroRows():
@@ -158,73 +157,77 @@ class BlockDecoder:
         if not block.kind.holds_deletes:
             raise ValueError(f"a {block.block_type.name} block has no records to merge")
         deletes = self._deletes(block)
-        wanted = self._wanted(deletes.keys)
-        return deletes if wanted is None else selected(deletes, wanted)
+        mask = self._wanted_mask(deletes.keys)
+        return deletes if mask is None else selected(deletes, mask)
 
-    def pieces(self, block: LogBlock, *, are_held: bool = True) -> Iterator[LogRecords]:
-        """The records of a data or delete block as those of ``decode``, some at a time in their order.
+    def decode_in_chunks(self, block: LogBlock, *, materialized: bool = True) -> Iterator[LogRecords]:
+        """Yields the records of ``decode`` in order, a limited number at a time.
 
-        Unless all ``are_held`` in the end, fewer at a time where they become much larger than their block.
+        If the caller does not keep all records (``materialized``), chunks are smaller for records that are much larger
+        in memory than in their block.
 
         Raises:
-            CorruptLogFileError: the content is not what its header says.
+            CorruptLogFileError: the content does not match the block's header.
         """
         if not isinstance(block.kind.rows, AvroRows):
             yield self.decode(block)
             return
         datums = self.datums(block)
         positions = self._positions(block, len(datums))
-        size = max(1, block.content.size, 0 if are_held else len(datums) * self._row_bytes)
-        most = min(_PIECE_RECORDS, 1 + _PIECE_BYTES * len(datums) // size)
-        for start in range(0, max(1, len(datums)), most):
-            piece = slice(start, start + most)
-            yield self._records(block, datums.between(piece), positions if positions is None else positions[piece])
+        size = max(1, block.content.size, 0 if materialized else len(datums) * self._row_bytes)
+        chunk_records = min(_CHUNK_RECORDS, 1 + _CHUNK_BYTES * len(datums) // size)
+        for start in range(0, max(1, len(datums)), chunk_records):
+            chunk = slice(start, start + chunk_records)
+            yield self._records(block, datums.between(chunk), positions if positions is None else positions[chunk])
 
-    def in_order(self, blocks: deque[LogBlock], *, are_held: bool = True) -> Iterator[LogRecords]:
-        """The records of data and delete blocks as those of ``pieces``.
+    def decode_all(self, blocks: deque[LogBlock], *, materialized: bool = True) -> Iterator[LogRecords]:
+        """Yields the records of data and delete blocks in order, as ``decode_in_chunks`` does.
 
-        Takes the blocks out of ``blocks`` as they are decoded.
+        Blocks are removed from ``blocks`` when they are decoded.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
-        for run in runs(blocks, self.likeness):
-            if len(run) == 1:
-                yield from self.pieces(run[0], are_held=are_held)
+        for group in adjacent_groups(blocks, self.decode_key):
+            if len(group) == 1:
+                yield from self.decode_in_chunks(group[0], materialized=materialized)
             else:
-                yield self.of_run(run, *self.joined(run))
+                yield self.decode_group(group, *self.concatenate(group))
 
-    def likeness(self, block: LogBlock) -> Hashable:
-        """Equal for blocks that can be decoded together, in equal partitions; None for one decoded alone."""
+    def decode_key(self, block: LogBlock) -> Hashable:
+        """A key that is equal for blocks of equal partitions that can be decoded together.
+
+        None for a block that must be decoded alone.
+        """
         if not block.kind.has_plain_rows:
             return None
         instant = "" if self._split.context.schema_history is None else block.instant_time
-        has_positions = self._told is not None and self._told.is_of(block)
+        has_positions = self._record_positions is not None and self._record_positions.covers(block)
         return block.schema_text, block.is_partial, instant, has_positions
 
-    def joined(self, blocks: Sequence[LogBlock]) -> "tuple[Datums, list[int]]":
-        """Where the records of Avro blocks are, one block after another, and the number of records of each.
+    def concatenate(self, blocks: Sequence[LogBlock]) -> "tuple[Datums, list[int]]":
+        """The Avro datums of all blocks in one buffer, and the number of records of each block.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
         datums = [self.datums(block) for block in blocks]
         if len(datums) == 1:
             return datums[0], [len(datums[0])]
-        offsets = np.cumsum([0, *(one.data.size for one in datums[:-1])])
-        joined = Datums(
-            data=pa.py_buffer(b"".join(one.data for one in datums)),
-            starts=np.concatenate([one.starts + offset for one, offset in zip(datums, offsets, strict=True)]),
-            ends=np.concatenate([one.ends + offset for one, offset in zip(datums, offsets, strict=True)]),
+        offsets = np.cumsum([0, *(part.data.size for part in datums[:-1])])
+        concatenated = Datums(
+            data=pa.py_buffer(b"".join(part.data for part in datums)),
+            starts=np.concatenate([part.starts + offset for part, offset in zip(datums, offsets, strict=True)]),
+            ends=np.concatenate([part.ends + offset for part, offset in zip(datums, offsets, strict=True)]),
             keys=None,
         )
-        return joined, list(map(len, datums))
+        return concatenated, list(map(len, datums))
 
-    def of_run(self, blocks: Sequence[LogBlock], datums: "Datums", counts: Sequence[int]) -> LogRecords:
-        """The records of blocks of equal ``likeness`` that are ``joined``.
+    def decode_group(self, blocks: Sequence[LogBlock], datums: "Datums", counts: Sequence[int]) -> LogRecords:
+        """The records of blocks with equal ``decode_key``, given the result of ``concatenate``.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
         positions = all_positions(list(map(self._positions, blocks, counts)))
         try:
@@ -234,34 +237,35 @@ class BlockDecoder:
             raise
 
     def find_damage(self, blocks: Iterable[LogBlock]) -> None:
-        """Decode blocks one by one; what is wrong with blocks that are ``joined`` is said of the first of them.
+        """Decodes blocks one by one, so that the error names the damaged block instead of the first of its group.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
         for block in blocks:
             self.decode(block)
 
-    def together(self, blocks: Sequence[LogBlock]) -> tuple[LogRecords, list[int]]:
-        """The records of blocks of equal ``likeness``, one block after another, and the number of records of each.
+    def decode_concatenated(self, blocks: Sequence[LogBlock]) -> tuple[LogRecords, list[int]]:
+        """The records of blocks with equal ``decode_key``, without positions, and the number of records of each block.
 
-        They have no positions. Errors name the first of the blocks: decode them one by one to find out which it is.
+        An error names the first block; use ``find_damage`` to get the damaged one.
 
         Raises:
-            CorruptLogFileError: the content is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
-        datums, counts = self.joined(blocks)
+        datums, counts = self.concatenate(blocks)
         return self._data(blocks[0], self._stored_datums(blocks[0], datums, of_keys=False), None, None), counts
 
     def is_merged(self, block: LogBlock) -> bool:
-        """Whether a data or delete block takes part in merging; Parquet blocks without a row of the range may not.
+        """Whether a data or delete block takes part in merging.
 
-        A block has the rows of one commit.
+        An incremental query leaves out Parquet blocks without a commit time of its range. A block has rows of one
+        commit.
 
         Source: ``HoodieSparkParquetReader.getUnsafeRowIterator``, which is given the filter on the commit time.
 
         Raises:
-            CorruptLogFileError: the content is not what its header says.
+            CorruptLogFileError: the content does not match the block's header.
         """
         context, columns = self._split.context, block.kind.rows
         times = context.commit_times if context.filters_parquet_blocks else None
@@ -278,14 +282,14 @@ class BlockDecoder:
         """The record keys of a data block.
 
         Raises:
-            CorruptLogFileError: the content is not what its header says.
+            CorruptLogFileError: the content does not match the block's header.
         """
         if isinstance(block.kind.rows, ColumnRows):
             return self._keys_of(block, self._stored_columns(block, block.kind.rows, of_keys=True))
         return self._keys_of(block, self._stored_datums(block, self.datums(block), of_keys=True))
 
-    def _wanted(self, keys: Column) -> Booleans | None:
-        """Which of the keys are wanted; None for all."""
+    def _wanted_mask(self, keys: Column) -> Booleans | None:
+        """A mask of the keys that are wanted; None if all are."""
         if self._wanted_keys is None:
             return None
         return as_booleans(pc.is_in(keys, value_set=self._wanted_keys))
@@ -293,17 +297,17 @@ class BlockDecoder:
     def _keys_of(self, block: LogBlock, rows: pa.RecordBatch) -> Column:
         keys = record_keys(with_path_columns(rows, self._key_schema, self._split), self._split.context)
         if keys.null_count:
-            found = f"{keys.null_count} records without a record key"
-            raise CorruptLogFileError(block.path, block.offset, found, "a record key in each record")
+            actual = f"{keys.null_count} records without a record key"
+            raise CorruptLogFileError(block.path, block.offset, actual, "a record key in each record")
         return keys
 
     def _positions(self, block: LogBlock, records: int) -> Positions | None:
-        return None if self._told is None else self._told.positions(block, records)
+        return None if self._record_positions is None else self._record_positions.positions(block, records)
 
     def _data(
-        self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, wanted: Booleans | None
+        self, block: LogBlock, stored: pa.RecordBatch, positions: Positions | None, mask: Booleans | None
     ) -> LogRecords:
-        """The given rows of a block; ``wanted`` tells which of those that have the positions are given."""
+        """The log records for the stored rows; ``mask`` selects the ``positions`` of these rows."""
         rows = with_path_columns(stored, self.schema, self._split)
         self._check_origin(block, stored)
         return data_records(
@@ -311,13 +315,13 @@ class BlockDecoder:
             self._keys_of(block, rows),
             self._rule,
             absent=self._absent(block),
-            base_positions=positions if positions is None or wanted is None else positions[wanted],
+            base_positions=positions if positions is None or mask is None else positions[mask],
         )
 
     def _check_origin(self, block: LogBlock, stored: pa.RecordBatch) -> None:
-        """Warn if the first row of a block says that it was written into another file or partition.
+        """Warns if the first row of a block was written into another file or partition, by its meta columns.
 
-        Nothing is decoded for that. Blocks of several slices may be decoded together, so that the file tells the slice.
+        Only columns that were decoded anyway are checked.
         """
         if not stored.num_rows or not self._split.context.populates_meta_fields:
             return
@@ -361,18 +365,18 @@ class BlockDecoder:
         return delete_records(stored.column(0).cast(pa.string()), ordering, always_deletes, positions)
 
     def _records(self, block: LogBlock, datums: "Datums", positions: Positions | None) -> LogRecords:
-        wanted = None
+        mask = None
         if self._wanted_keys is not None:
-            wanted = self._wanted(self._keys_of(block, self._stored_datums(block, datums, of_keys=True)))
-        return self._data(block, self._stored_datums(block, datums.chosen(wanted), of_keys=False), positions, wanted)
+            mask = self._wanted_mask(self._keys_of(block, self._stored_datums(block, datums, of_keys=True)))
+        return self._data(block, self._stored_datums(block, datums.where(mask), of_keys=False), positions, mask)
 
     def rows(self, block: LogBlock, datums: "Datums") -> pa.RecordBatch:
-        """Records of a block of Avro datums in the columns of ``schema``; raises like ``decode``."""
+        """The records of a block of Avro datums with the columns of ``schema``; raises like ``decode``."""
         stored = self._stored_datums(block, datums, of_keys=False)
         return with_path_columns(stored, self.schema, self._split)
 
     def datums(self, block: LogBlock) -> "Datums":
-        """Where the records of a block of Avro datums are; raises like ``decode``."""
+        """The bounds of the records in a block of Avro datums; raises like ``decode``."""
         rows = block.kind.rows
         if not isinstance(rows, AvroRows):
             raise ValueError(f"a {block.block_type.name} block has no Avro datums")  # noqa: TRY004 - of a block, not a type
@@ -380,7 +384,7 @@ class BlockDecoder:
         return Datums(data=bounds.data, starts=bounds.starts, ends=bounds.ends, keys=bounds.keys)
 
     def _stored_datums(self, block: LogBlock, datums: "Datums", *, of_keys: bool) -> pa.RecordBatch:
-        """The records at the bounds in the columns of the query, or those of the record key."""
+        """Decodes datums to the columns of the query, or to the key columns, as far as files store them."""
         writer = self._writer(block)
         evolution = self._evolution(block, arrow_schema(writer), of_keys=of_keys)
         rows = decode_avro_records(
@@ -400,15 +404,15 @@ class BlockDecoder:
         return evolution.apply(rows)
 
     def _column_records(self, block: LogBlock, columns: ColumnRows) -> LogRecords:
-        wanted = None
+        mask = None
         if self._wanted_keys is not None:
-            wanted = self._wanted(self._keys_of(block, self._stored_columns(block, columns, of_keys=True)))
+            mask = self._wanted_mask(self._keys_of(block, self._stored_columns(block, columns, of_keys=True)))
         rows = self._stored_columns(block, columns, of_keys=False)
-        chosen = rows if wanted is None else rows.filter(pa.array(wanted))
-        return self._data(block, chosen, self._positions(block, rows.num_rows), wanted)
+        selected_rows = rows if mask is None else rows.filter(pa.array(mask))
+        return self._data(block, selected_rows, self._positions(block, rows.num_rows), mask)
 
     def _stored_columns(self, block: LogBlock, columns: ColumnRows, *, of_keys: bool) -> pa.RecordBatch:
-        """The rows of a file of columns in the columns of the query, or those of the record key."""
+        """Decodes a columnar block to the columns of the query, or to the key columns, as far as files store them."""
         content, path, offset = block.content, block.path, block.content_offset
         evolution = self._evolution(block, columns.schema(content, path, offset), of_keys=of_keys)
         return evolution.apply(columns.decode(content, evolution.file_columns, path, offset))
@@ -423,12 +427,12 @@ class BlockDecoder:
 
     def _evolution(self, block: LogBlock, file_schema: pa.Schema, *, of_keys: bool) -> Evolution:
         instant = block.instant_time or ""
-        known = (block.schema_text or "", instant, block.block_type, block.is_partial, of_keys)
-        if known not in self._evolutions:
+        key = (block.schema_text or "", instant, block.block_type, block.is_partial, of_keys)
+        if key not in self._evolutions:
             self._require_known_operations(block, file_schema)
             self._require_one_kind_of_merging(block)
             self._require_meta_columns(block, file_schema)
-            self._evolutions[known] = plan_file_evolution(
+            self._evolutions[key] = plan_file_evolution(
                 file_schema,
                 without_path_columns(self._key_schema, self._split) if of_keys else self._block_schema,
                 instant,
@@ -437,12 +441,12 @@ class BlockDecoder:
                 stored_as=block.stored_as,
                 defaults=self._split.context.field_defaults if block.has_defaults else (),
             )
-        return self._evolutions[known]
+        return self._evolutions[key]
 
     def _require_meta_columns(self, block: LogBlock, file_schema: pa.Schema) -> None:
-        """Checks that a block has the meta columns that tell which rows are returned; warns of others, which are null.
+        """Requires the meta column that decides which rows are returned; warns of others, which are null.
 
-        A block without record keys is refused when they are decoded.
+        Missing record keys are refused when they are decoded.
         """
         context = self._split.context
         missing = set(META_COLUMNS).difference(file_schema.names) if context.populates_meta_fields else None
@@ -457,19 +461,19 @@ class BlockDecoder:
     def _require_one_kind_of_merging(self, block: LogBlock) -> None:
         """Refuses partial updates in a table with a partial update mode.
 
-        From the first of them on, Hudi merges a slice without the mode. No release of Hudi writes both.
+        From the first partial update on, Hudi merges a slice without the mode. No release of Hudi writes both.
 
         Source: ``BufferedRecordMergerFactory.create``, ``KeyBasedFileGroupRecordBuffer.processDataBlock``.
         """
         if block.is_partial and self._rule.fills_by_mode:
-            found = f"rows of some columns in {block.path}, in a table with a partial update mode"
-            raise UnsupportedTableError("partial update", found, "either of the two")
+            actual = f"rows of some columns in {block.path}, in a table with a partial update mode"
+            raise UnsupportedTableError("partial update", actual, "either of the two")
 
     def _require_known_operations(self, block: LogBlock, file_schema: pa.Schema) -> None:
-        """Refuses rows with the operation of a changelog in a table that does not have the column.
+        """Refuses rows with a changelog operation in a table without this column, because some of them are deletes.
 
-        Among them are deletes. Writers do not record in the table that they write the column, and Hudi opens a data
-        file of each table to see.
+        Writers do not record in the table's configuration that they write the column. Hudi opens a data file of each
+        table to find out.
         """
         context = self._split.context
         if context.populates_meta_fields and OPERATION_COLUMN in set(file_schema.names) - set(context.schema.names):
@@ -480,45 +484,45 @@ class BlockDecoder:
             )
 
 
-class ToldPositions:
-    """The positions in the base file of a split that its log blocks tell.
+class RecordPositions:
+    """The positions in the base file that are stored in the log blocks of a split.
 
-    They count up to the first block that tells none: from there on, Hudi goes by record keys. They never count for
-    base files that are not Parquet.
+    Positions are used up to the first block without valid ones; from there on, Hudi matches by record key. They are not
+    used for base files in other formats than Parquet.
 
     Source: ``PositionBasedFileGroupRecordBuffer`` and ``HoodieFileGroupReader`` of Hudi.
     """
 
     def __init__(self, split: RealtimeFileSplit, blocks: Sequence[LogBlock], base_rows: int) -> None:
-        """Those of all ``blocks`` that count, oldest first, in a base file of so many rows."""
+        """Takes all blocks that count, oldest first, and the number of rows of the base file."""
         self._instant = split.base_instant_time
         self._base_rows = base_rows
         is_parquet = split.base_path is not None and split.base_path.endswith(_PARQUET)
-        leading = takewhile(self._tells, blocks) if is_parquet and base_rows else ()
-        self._places = frozenset((block.path, block.offset) for block in leading)
-        self.are_complete = 0 < len(blocks) == len(self._places)
-        """Whether all blocks tell positions, so that base rows are found by these and not by their record keys."""
+        leading = takewhile(self._has_positions, blocks) if is_parquet and base_rows else ()
+        self._block_offsets = frozenset((block.path, block.offset) for block in leading)
+        self.are_complete = 0 < len(blocks) == len(self._block_offsets)
+        """Whether all blocks store valid positions, so that base rows are matched by position."""
 
-    def _tells(self, block: LogBlock) -> bool:
+    def _has_positions(self, block: LogBlock) -> bool:
         return block.record_positions is not None and block.base_file_instant_of_positions == self._instant
 
-    def is_of(self, block: LogBlock) -> bool:
-        """Whether positions of the block count."""
-        return (block.path, block.offset) in self._places
+    def covers(self, block: LogBlock) -> bool:
+        """Whether the positions of a block are used."""
+        return (block.path, block.offset) in self._block_offsets
 
     def positions(self, block: LogBlock, records: int) -> Positions | None:
-        """The positions of so many records of a block; None if the block tells none that the base file has.
+        """Base-file positions of a block's records; None if the block stores none that are valid for this base file.
 
         Raises:
-            CorruptLogFileError: the positions cannot be read.
+            CorruptLogFileError: the positions cannot be decoded.
         """
-        positions = parse_record_positions(block, self._instant, records) if self.is_of(block) else None
+        positions = parse_record_positions(block, self._instant, records) if self.covers(block) else None
         return None if positions is None or not (positions < self._base_rows).all() else positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Datums:
-    """Where Avro datums are in ``data``, and their record keys in an HFile."""
+    """Avro datums: their bounds in ``data``, and the record keys of an HFile, which are stored outside of them."""
 
     data: pa.Buffer
     starts: Ints
@@ -528,16 +532,16 @@ class Datums:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def between(self, piece: slice) -> "Datums":
-        """A run of them."""
-        keys = None if self.keys is None else self.keys[piece]
-        return Datums(data=self.data, starts=self.starts[piece], ends=self.ends[piece], keys=keys)
+    def between(self, bounds: slice) -> "Datums":
+        """The datums of a slice."""
+        keys = None if self.keys is None else self.keys[bounds]
+        return Datums(data=self.data, starts=self.starts[bounds], ends=self.ends[bounds], keys=keys)
 
     def at(self, positions: Positions) -> "Datums":
-        """Those at ascending positions."""
+        """The datums at ascending positions."""
         keys = None if self.keys is None else self.keys.take(pa.array(positions, pa.int64()))
         return Datums(data=self.data, starts=self.starts[positions], ends=self.ends[positions], keys=keys)
 
-    def chosen(self, wanted: Booleans | None) -> "Datums":
-        """Those that are wanted, or all."""
-        return self if wanted is None else self.at(np.flatnonzero(wanted))
+    def where(self, mask: Booleans | None) -> "Datums":
+        """The datums that a mask selects; all if it is None."""
+        return self if mask is None else self.at(np.flatnonzero(mask))

@@ -1,4 +1,4 @@
-"""Fetches the files of a split before it is read: those that are small as a whole, of others what comes first."""
+"""Fetches the files of a split before it is read: small files as a whole, others in part."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import StorageError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.merge.arrays import ordering_path
-from hudi_bridge.readers.base_formats.footers import base_fragment, hold_footer, kept_footer
+from hudi_bridge.readers.base_formats.footers import base_fragment, cached_footer, hold_footer
 from hudi_bridge.readers.base_formats.parquet import ColumnChunks
 from hudi_bridge.readers.base_formats.stored import data_file_gone
 from hudi_bridge.readers.log_scan import read_log_file
@@ -22,11 +22,11 @@ from hudi_bridge.storage.ranges import FileOfRanges
 _ALWAYS_WHOLE_BYTES = 1 << 20
 """Base files up to this size are fetched whole: a second request would take longer."""
 _WHOLE_BYTES = 1 << 23
-"""Base files up to this size are fetched whole if half of the columns are wanted."""
+"""Base files up to this size are fetched whole if half of the columns are needed."""
 _FOOTER_BYTES = 1 << 16
 
-FetchingMuch = Callable[[int], AbstractContextManager[object]]
-"""Makes a context in which a number of bytes is fetched."""
+LargeFetchSlot = Callable[[int], AbstractContextManager[object]]
+"""Returns a context in which the given number of bytes may be fetched."""
 
 FetchFile = Callable[[], pa.Buffer | FileOfRanges]
 """Fetches a file.
@@ -50,7 +50,7 @@ class FilesOfSlice:
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
-        """The columns that are read, as far as the footer need not be known for that."""
+        """The columns to read, as far as they are known without the footer."""
         context, request = self.read.context, self.read.request
         names = [*request.needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
         if self.read.has_logs:
@@ -72,7 +72,7 @@ class FilesOfSlice:
 
     @property
     def size_bytes(self) -> int:
-        """About the bytes that are fetched ahead."""
+        """About the number of bytes to fetch ahead."""
         split = self.read.split
         logs = split.log_size_bytes if self._logs_fit else 0
         if self._is_base_whole:
@@ -85,23 +85,26 @@ class FilesOfSlice:
             split.base_size_bytes if 2 * columns >= all_columns else split.base_size_bytes * columns // all_columns
         )
 
-    def to_fetch(self, fetching_much: FetchingMuch) -> Iterator[tuple[str, FetchFile]]:
-        """The files, by path; columns of large ones are fetched in the context that ``fetching_much`` makes."""
+    def to_fetch(self, large_fetch_slot: LargeFetchSlot) -> Iterator[tuple[str, FetchFile]]:
+        """Yields the path of each file and a function that fetches it.
+
+        Columns of large files are fetched in a ``large_fetch_slot``.
+        """
         storage, split = self.read.storage, self.read.split
         for path, size in split.log_files if self._logs_fit else ():
             yield path, partial(read_log_file, storage, split, path, size, on_disk=False)
         # A base file of unknown size is left to its reader.
         path = split.base_path or ""
-        # Statistics in a footer that is known may tell that no more is needed.
+        # Statistics of a cached footer may show that no row group is needed.
         is_filtered = self._is_selective or self.read.request.row_filter is not None
-        is_known = is_filtered and kept_footer(storage, split, path) is not None
-        # Of other formats, and of encrypted files, what comes first is not known.
+        is_cached = is_filtered and cached_footer(storage, split, path) is not None
+        # It is not known what a reader of other formats, or of encrypted files, reads first.
         has_plain_footer = path.endswith(".parquet") and storage.decryption is None
         can_fetch = self._is_base_whole or has_plain_footer
-        if path and split.base_size_bytes and not is_known and can_fetch:
-            yield path, partial(self._base, path, fetching_much)
+        if path and split.base_size_bytes and not is_cached and can_fetch:
+            yield path, partial(self._base, path, large_fetch_slot)
 
-    def _base(self, path: str, fetching_much: FetchingMuch) -> pa.Buffer | FileOfRanges:
+    def _base(self, path: str, large_fetch_slot: LargeFetchSlot) -> pa.Buffer | FileOfRanges:
         storage, split = self.read.storage, self.read.split
         try:
             if self._is_base_whole:
@@ -109,22 +112,22 @@ class FilesOfSlice:
             file = storage.open_ranges(path, split.base_size_bytes)
             hold_footer(storage, file)
             if not self._is_selective:
-                self._fetch_first_columns(file, path, fetching_much)
+                self._fetch_first_columns(file, path, large_fetch_slot)
         except FileNotFoundError as error:
             raise data_file_gone(storage, split, path) from error
         return file
 
-    def _fetch_first_columns(self, file: FileOfRanges, path: str, fetching_much: FetchingMuch) -> None:
+    def _fetch_first_columns(self, file: FileOfRanges, path: str, large_fetch_slot: LargeFetchSlot) -> None:
         opened = pa.PythonFile(file, mode="r")
         try:
             footer = base_fragment(self.read.storage, self.read.split, path, opened).metadata
             if footer.num_row_groups:
-                with fetching_much(self.size_bytes):
+                with large_fetch_slot(self.size_bytes):
                     chunks = ColumnChunks(file, footer)
                     if not chunks.are_large(0, self._columns):
                         file.hold_for_first_read(chunks.fetch(0, self._columns))
         except (StorageError, FileNotFoundError):
             raise
         except PARQUET_ERRORS:
-            # The reader of the file says what is wrong with it.
+            # The reader of the file raises the error.
             return

@@ -1,7 +1,7 @@
-"""The values that a filter allows in a column: those of ``=`` and ``IN``, below any ``AND`` and ``OR``.
+"""What a filter requires: values of a column, record keys, and conditions that stay small enough for Arrow.
 
-pyarrow has no access to the parts of an expression. What it is pickled as is read instead: a record batch whose
-metadata lists the nodes in prefix order, with literals and options in its columns:
+pyarrow gives no access to the parts of an expression, so its pickled form is parsed: a record batch whose metadata
+lists the nodes in prefix order, with literals and options in its columns:
 
     call        name of the function; its arguments follow, up to end
     field_ref   name of a column; for nested fields, nested_field_ref and the number of names, then those names
@@ -9,23 +9,17 @@ metadata lists the nodes in prefix order, with literals and options in its colum
     options     number of the column with the function's options
     end         name of the function
 
-Any other form gives no values, so that nothing is concluded from it.
+Nothing is concluded from other forms.
 
-Source: ``arrow::compute::Serialize``.
+A filter names record keys by ``_hoodie_record_key``, or by the record key fields where the key generator copies their
+values into the key: one field as ``value`` or, in some releases, as ``field:value``; several as
+``field:value,field:value``.
 
-The record keys that a filter allows, so that a read may look them up.
+Arrow flattens conditions that are joined by AND or OR, and follows the chain by recursion: ten thousand parts overflow
+a stack of 8 MiB and end the process. Conditions with too many parts are therefore taken to be true.
 
-A filter names them by ``_hoodie_record_key``, or by the record key fields where the key generator copies their values
-into the key: one field as ``value`` or, in some releases, as ``field:value``; several as ``field:value,field:value``.
-
-Source: ``KeyGenUtils.getRecordKey`` and ``ComplexAvroKeyGenerator`` of Hudi.
-
-Conditions of Arrow joined by AND and OR, of no more parts than Arrow can take.
-
-Arrow makes one chain of the parts that are joined, however they are nested, and goes along the chain by recursion. Ten
-thousand parts overflow a stack of 8 MiB, which ends the process. So what would have too many parts is taken for true.
-
-Source: ``Canonicalize`` in Arrow's ``compute/expression.cc``.
+Source: ``arrow::compute::Serialize`` and ``Canonicalize`` of Arrow; ``KeyGenUtils.getRecordKey`` and
+``ComplexAvroKeyGenerator`` of Hudi.
 """
 
 import ctypes
@@ -56,7 +50,7 @@ MATCH_ALL = "and_kleene", "and"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of one of Arrow's functions; ``options`` are its options as a struct, None without."""
+    """A call of an Arrow function; ``options`` are its options as a struct scalar, or None."""
 
     name: str
     arguments: tuple["Node", ...]
@@ -82,30 +76,30 @@ Node: TypeAlias = "Call | Field | Literal | None"
 
 
 def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
-    """The values of a column among which is that of every row passing the filter; None if the filter has no such list.
+    """Values that a filter allows in a column, by ``=`` and ``IN`` below AND and OR; None if it does not restrict them.
 
-    The values have the types that the filter gives, and no particular order; none of them is null.
+    Every row that passes has one of them. They have the types of the filter's literals, no order, and no nulls.
     """
     return _allowed(parsed_filter(row_filter), Field(column))
 
 
 def allowed_results(row_filter: pc.Expression, function: str, column: str) -> "Column | None":
-    """The same of the results of one of Arrow's functions over a column, without options."""
+    """As ``allowed_values``, for the results of an Arrow function of a column, without options."""
     subject = Call(name=function, arguments=(Field(column),), options=None)
     return _allowed(parsed_filter(row_filter), subject)
 
 
 def parsed_filter(row_filter: pc.Expression) -> Node:
-    """The tree of an expression; each slice asks for that of the same filter."""
-    # An expression has no hash. While it is in the cache, no other has its id.
-    known = _PARSED.get(id(row_filter))
-    if known is None:
+    """The tree of an expression. It is cached, because each slice asks for the tree of the same filter."""
+    # Expressions have no hash. The cache holds the expression, so that no other one can get its id.
+    cached = _PARSED.get(id(row_filter))
+    if cached is None:
         try:
-            known = row_filter, _parsed(row_filter)
+            cached = row_filter, _parsed(row_filter)
         except (pa.ArrowException, LookupError, ValueError, TypeError, AttributeError):
-            known = row_filter, None
-        _PARSED.put(id(row_filter), known, 1)
-    root: Node = known[1]
+            cached = row_filter, None
+        _PARSED.put(id(row_filter), cached, 1)
+    root: Node = cached[1]
     return root
 
 
@@ -113,11 +107,11 @@ def _allowed(node: Node, subject: "Call | Field") -> "Column | None":
     if not isinstance(node, Call):
         return None
     if node.name in MATCH_ALL:
-        known = [values for one in node.arguments if (values := _allowed(one, subject)) is not None]
-        return min(known, key=len, default=None)
+        restrictions = [values for argument in node.arguments if (values := _allowed(argument, subject)) is not None]
+        return min(restrictions, key=len, default=None)
     if node.name in MATCH_ANY:
-        found = [_allowed(one, subject) for one in node.arguments]
-        return _joined([values for values in found if values is not None]) if None not in found else None
+        alternatives = [_allowed(argument, subject) for argument in node.arguments]
+        return _joined([values for values in alternatives if values is not None]) if None not in alternatives else None
     if node.name == "if_else" and never_passes(node.arguments[-1]):
         # DuckDB writes IN this way.
         return _allowed(Call(name="and_kleene", arguments=node.arguments[:-1], options=None), subject)
@@ -129,14 +123,14 @@ def _allowed(node: Node, subject: "Call | Field") -> "Column | None":
 
 
 def never_passes(node: Node) -> bool:
-    """Whether a part of a filter is a constant that is not true."""
+    """Whether a part of a filter is a constant other than true."""
     return isinstance(node, Literal) and not node.value.as_py()
 
 
 def _equal(arguments: tuple[Node, ...], subject: "Call | Field") -> "Column | None":
-    for one, other in (arguments, arguments[::-1]):
-        if one == subject and isinstance(other, Literal):
-            # Not by way of Python, which does not have all dates and times.
+    for operand, other in (arguments, arguments[::-1]):
+        if operand == subject and isinstance(other, Literal):
+            # Python cannot represent all dates and times, so the value stays in Arrow.
             literal: Any = other.value
             value: Column = pa.repeat(literal, 1)
             return value.drop_null()
@@ -144,7 +138,7 @@ def _equal(arguments: tuple[Node, ...], subject: "Call | Field") -> "Column | No
 
 
 def listed_values(options: Any) -> "Column | None":  # noqa: ANN401 - a scalar of any struct
-    """The values of the options of ``is_in``; None if null is one of them."""
+    """The listed values in the options of ``is_in``; None if null is among them."""
     values = options["value_set"].values
     return values if isinstance(values, pa.Array) and not values.null_count else None
 
@@ -165,10 +159,10 @@ def _parsed(row_filter: pc.Expression) -> Node:
 
 
 def _root(entries: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> Node:
-    """The tree of the entries, without recursion: what a client joins is often a chain of hundreds of calls."""
+    """The tree of the entries, built without recursion: clients join hundreds of calls in a chain."""
     calls = [_OpenCall("")]
-    left = iter(entries)
-    for kind, text in left:
+    remaining = iter(entries)
+    for kind, text in remaining:
         match kind:
             case "call":
                 calls.append(_OpenCall(text))
@@ -185,7 +179,7 @@ def _root(entries: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> Node:
                 calls[-1].take(Literal(batch.column(int(text))[0]), 0)
             case "nested_field_ref":
                 for _ in range(int(text)):
-                    next(left, None)
+                    next(remaining, None)
                 calls[-1].take(None, 0)
             case _:
                 raise ValueError(kind)
@@ -195,7 +189,7 @@ def _root(entries: Iterable[tuple[str, str]], batch: pa.RecordBatch) -> Node:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call that is being read, with the levels of calls below it."""
+    """A call whose arguments are still being read; ``levels`` counts the calls nested in it."""
 
     name: str
     arguments: list[Node] = field(default_factory=list)
@@ -203,7 +197,7 @@ class _OpenCall:
     levels: int = 0
 
     def take(self, argument: Node, levels: int) -> None:
-        """Add an argument; AND within AND and OR within OR become one call."""
+        """Adds an argument; nested ANDs, and nested ORs, are flattened into one call."""
         if isinstance(argument, Call) and argument.name == self.name and self.name in (*MATCH_ANY, *MATCH_ALL):
             self.arguments += argument.arguments
             levels -= 1
@@ -212,27 +206,27 @@ class _OpenCall:
         self.levels = max(self.levels, levels + 1)
 
     def closed(self) -> tuple[Node, int]:
-        """The whole call and its levels; one of too many is not understood."""
+        """The complete call and its levels; None if it is nested too deeply."""
         if self.levels > _MOST_LEVELS:
             return None, 0
         return Call(name=self.name, arguments=tuple(self.arguments), options=self.options), self.levels
 
 
-class _SchemaOfC(ctypes.Structure):
+class _CSchema(ctypes.Structure):
     """The first fields of ``ArrowSchema`` in Arrow's C data interface."""
 
     _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
 
 
 def _metadata_entries(schema: pa.Schema) -> list[tuple[str, str]]:
-    """The entries of the metadata, in order; as a dictionary, they would lose all but one of each key.
+    """The entries of the metadata in order. pyarrow returns a dictionary, which loses repeated keys.
 
-    The metadata is a count of entries, then for each the length and bytes of its key and of its value.
+    The metadata is the number of entries, then the length and bytes of the key and the value of each.
     """
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     capsule = schema.__arrow_c_schema__()
-    address = _SchemaOfC.from_address(pointer_of(capsule, b"arrow_schema")).metadata
+    address = _CSchema.from_address(pointer_of(capsule, b"arrow_schema")).metadata
     if not address:
         return []
 
@@ -253,31 +247,31 @@ def _metadata_entries(schema: pa.Schema) -> list[tuple[str, str]]:
 
 
 RecordKey: TypeAlias = str | int | Mapping[str, str | int | None]
-"""A record key as text, the whole number of a key of one field, or the values of all record key fields."""
+"""A record key as text, the whole number of a key of one field, or the values of all record key fields by name."""
 MOST_KEYS = 100_000
-"""A filter with more keys is read as any other filter."""
+"""A filter with more keys is applied to rows like any other, without a lookup."""
 
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
 
 
 def keys_of_filter(row_filter: pc.Expression | None, context: ReadContext) -> "Column | None":
-    """The record keys among which is that of every row passing the filter; None if it does not name any.
+    """The record keys that a filter allows, as texts; None if it does not restrict them.
 
-    They are texts, and may include keys of which the table has no rows.
+    Every row that passes has one of them. The table may lack some.
     """
     if row_filter is None:
         return None
     by_meta_column, by_fields = _by_meta_column(row_filter, context), _by_fields(row_filter, context)
-    found = by_fields if by_meta_column is None else by_meta_column
-    return None if found is None else text_column(found)
+    keys = by_fields if by_meta_column is None else by_meta_column
+    return None if keys is None else text_column(keys)
 
 
 def text_column(keys: Iterable[str]) -> Column:
-    """Record keys as a column.
+    """Record keys as a column of sorted texts.
 
     Raises:
-        QueryError: a key is no Unicode text.
+        QueryError: a key is not valid Unicode.
     """
     try:
         return pa.array(sorted(keys), pa.string())
@@ -286,20 +280,22 @@ def text_column(keys: Iterable[str]) -> Column:
 
 
 def spellings_of(keys: RecordKey | Iterable[RecordKey], context: ReadContext | TableConfig) -> Column:
-    """The ways to write one key, or each of some, as in ``_hoodie_record_key``, as a column.
+    """A column of all spellings of one or several keys in ``_hoodie_record_key``.
 
     Raises:
-        QueryError: a key does not fit the record key fields, or is no Unicode text.
+        QueryError: a key does not fit the record key fields, or is not valid Unicode.
     """
     given = [keys] if isinstance(keys, str | int | Mapping) else keys
     return text_column({text for key in given for text in spelled_keys(key, context)})
 
 
 def spelled_keys(key: object, context: ReadContext | TableConfig) -> tuple[str, ...]:
-    """The ways to write a key as in ``_hoodie_record_key``; a record has one of them.
+    """All spellings of a key in ``_hoodie_record_key``; a record has one of them.
 
-    ``key`` is the record key as text, the whole number of a key of one field, or a mapping with the values of all
-    record key fields.
+    Args:
+        key: the record key as text, the whole number of a key of one field, or a mapping with the values of all record
+            key fields.
+        context: the names of the record key fields, and whether the table has meta columns.
 
     Raises:
         QueryError: the key does not fit the record key fields.
@@ -339,7 +335,7 @@ def _by_fields(row_filter: pc.Expression, context: ReadContext) -> set[str] | No
 
 
 def _texts(values: "Column | None", column_type: pa.DataType) -> set[str] | None:
-    """Distinct values as texts; None for values of types that might be written otherwise."""
+    """Distinct values as texts; None if the key generator may write values of this type in another way."""
     if values is None or len(values) > MOST_KEYS:
         return None
     if not len(values):
@@ -371,58 +367,60 @@ def _spellings(names: tuple[str, ...], values: tuple[str, ...], context: ReadCon
 
 
 MOST_PARTS = 500
-"""They take less than half a MiB, the smallest stack of a thread that is in use."""
+"""With so many, Arrow's recursion takes less than half a MiB, the smallest stack of a thread in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A condition, and how many were joined for it."""
+    """A condition, and the number of conditions that were joined to it."""
 
     condition: pc.Expression
     parts: int = 1
 
 
-Known: TypeAlias = Joined | None
+Condition: TypeAlias = Joined | None
 """None is a condition that every row may pass."""
 
 
-def joined_by_and(conditions: Iterable[Known]) -> Known:
-    """A condition that all rows meet which meet each condition; of too many, those with most parts are left out."""
-    taken: list[Joined] = []
-    left = MOST_PARTS
-    for one in sorted((one for one in conditions if one is not None), key=lambda one: one.parts):
-        if one.parts > left:
+def joined_by_and(conditions: Iterable[Condition]) -> Condition:
+    """The conditions joined by AND. If they have too many parts, the ones with most parts are left out."""
+    joined: list[Joined] = []
+    parts_left = MOST_PARTS
+    for condition in sorted(
+        (condition for condition in conditions if condition is not None), key=lambda condition: condition.parts
+    ):
+        if condition.parts > parts_left:
             break
-        left -= one.parts
-        taken.append(one)
-    return _combined(reduce(and_, (one.condition for one in taken)), taken) if taken else None
+        parts_left -= condition.parts
+        joined.append(condition)
+    return _combined(reduce(and_, (condition.condition for condition in joined)), joined) if joined else None
 
 
-def joined_by_or(conditions: Iterable[Known]) -> Known:
-    """A condition that all rows meet which meet one of the conditions; None if they have too many parts."""
-    taken: list[Joined] = []
-    left = MOST_PARTS
-    for one in conditions:
-        if one is None or one.parts > left:
+def joined_by_or(conditions: Iterable[Condition]) -> Condition:
+    """The conditions joined by OR; None if they have too many parts."""
+    joined: list[Joined] = []
+    parts_left = MOST_PARTS
+    for condition in conditions:
+        if condition is None or condition.parts > parts_left:
             return None
-        left -= one.parts
-        taken.append(one)
-    if not taken:
+        parts_left -= condition.parts
+        joined.append(condition)
+    if not joined:
         return Joined(pc.scalar(False))  # noqa: FBT003 - a literal of the expression language
-    return _combined(reduce(or_, (one.condition for one in taken)), taken)
+    return _combined(reduce(or_, (condition.condition for condition in joined)), joined)
 
 
 def one_of(column: pc.Expression, values: Column) -> pc.Expression:
-    """A condition that is true where a column equals one of the values, and not null where it is null.
+    """A condition that is true where a column equals one of the values, and false where it is null.
 
-    The values have the column's type. They are no nulls, and no NaN.
+    The values have the column's type, and include no null or NaN.
     """
     if pa.types.is_floating(values.type):
-        # In a list, numbers are found by their bits, which 0.0 and -0.0 do not share.
+        # ``isin`` compares numbers by their bits, so 0.0 and -0.0 differ.
         zeros: Column = pa.array([0.0, -0.0] if 0.0 in values.to_pylist() else [], values.type)
         values = pa.concat_arrays([values, zeros])
     return column.isin(values)
 
 
-def _combined(condition: pc.Expression, taken: Iterable[Joined]) -> Joined:
-    return Joined(condition, sum(one.parts for one in taken))
+def _combined(condition: pc.Expression, parts: Iterable[Joined]) -> Joined:
+    return Joined(condition, sum(part.parts for part in parts))

@@ -1,7 +1,7 @@
 """Matches the rows of a base file with the log records of the same key, batch by batch.
 
-Rows are matched by position if all log blocks give record positions, as in Hudi, otherwise by record key. Each match by
-key costs a hash of all log keys, so the columns that are matched are read of more rows at a time than the others.
+Rows are matched by position if all log blocks store record positions, as in Hudi, otherwise by record key. A match by
+key hashes all log keys, so the matched columns are read in larger batches than the others.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,11 +22,11 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 
 _BATCHES_PER_MATCH = 4
 _FETCHED_ROWS = 1 << 16
-"""The rows of a batch of a file in a store: all columns are fetched, and so decoded, together."""
+"""The rows of a batch of a file in a store, where all columns are fetched, and so decoded, together."""
 
 
 def matched_columns(split: RealtimeFileSplit, *, by_position: bool = False) -> tuple[str, ...]:
-    """The columns of the base file of a split that are needed to match its rows with log records."""
+    """The columns of a split's base file that are needed to match its rows with log records."""
     context, rule = split.context, rule_of(split)
     keys = () if by_position else context.key_columns
     times = (COMMIT_TIME_COLUMN,) if context.filters_base_rows_before_merge else ()
@@ -58,27 +58,27 @@ class KeyMatchFinder:
         return self._columns.file_columns
 
     def rows_per_match(self, group: int, columns: Collection[str]) -> int:
-        """The number of rows of which columns of the file are read at a time to be matched."""
+        """The rows to read at a time from ``columns`` of the file if they are matched."""
         return max(self._columns.rows_per_batch(group, columns), self._log_keys)
 
     def matches_of_batches(
         self, group: int, columns: Collection[str], rows_per_batch: int
     ) -> Callable[[pa.RecordBatch], KeyMatches]:
-        """A function from a batch of columns of the file to its matches, for all batches of a row group in order.
+        """Returns a function from a batch to its matches, to be called for all batches of a row group in order.
 
-        What is matched is taken from the batches, if it is there and they have enough rows; otherwise it is read
-        separately.
+        The batches have the given columns of the file. If these include the matched columns and the batches are large
+        enough, they are matched directly; otherwise, the matched columns are read separately.
         """
-        found: Callable[[pa.RecordBatch], KeyMatches] = _MatchesReadSeparately(self.iter_matches(group))
+        matches_of: Callable[[pa.RecordBatch], KeyMatches] = _MatchesReadSeparately(self.iter_matches(group))
         if rows_per_batch >= self._log_keys and set(self.file_columns).issubset(columns):
-            found = _MatchesInBatches(self, int(self._base.row_group_starts[group]))
+            matches_of = _MatchesInBatches(self, int(self._base.row_group_starts[group]))
         if self._by_position and set(self._keys.file_columns).issubset(columns):
-            return partial(self._checked, found)
-        return found
+            return partial(self._checked, matches_of)
+        return matches_of
 
-    def _checked(self, found: Callable[[pa.RecordBatch], KeyMatches], stored: pa.RecordBatch) -> KeyMatches:
-        """The matches of a batch by position, verified by record key: positions have no checksum."""
-        matches = found(stored)
+    def _checked(self, matches_of: Callable[[pa.RecordBatch], KeyMatches], stored: pa.RecordBatch) -> KeyMatches:
+        """The matches of a batch by position, after verifying them by record key: positions have no checksum."""
+        matches = matches_of(stored)
         if len(matches.rows):
             self._require_equal_keys(self._keys.evolve(stored), matches)
         return matches
@@ -88,11 +88,11 @@ class KeyMatchFinder:
         logged = self._merger.log_records.keys.take(pa.array(matches.records, pa.int64()))
         if not keys.equals(logged):
             index = next(index for index, key in enumerate(keys) if not key.equals(logged[index]))
-            what = f"the record key {keys[index].as_py()!r} where the logs have a position of"
-            raise CorruptLogFileError(self._base.path, None, f"{what} {logged[index].as_py()!r}", "equal keys")
+            actual = f"the record key {keys[index].as_py()!r} where the logs have a position of"
+            raise CorruptLogFileError(self._base.path, None, f"{actual} {logged[index].as_py()!r}", "equal keys")
 
     def match(self, stored: pa.RecordBatch, start: int) -> KeyMatches:
-        """The matches of a batch that begins at row ``start`` of the file."""
+        """The matches of a batch that starts at row ``start`` of the file."""
         return self._match(self._columns.evolve(stored), start)
 
     def _match(self, rows: pa.RecordBatch, start: int) -> KeyMatches:
@@ -102,7 +102,7 @@ class KeyMatchFinder:
         return self._merger.match_positions(start, rows.num_rows, self._ordering_of(rows), in_range)
 
     def match_candidates(self, rows: pa.RecordBatch, positions: Positions) -> KeyMatches:
-        """The matches of the base rows at ascending ``positions``, given all that is matched and the record keys."""
+        """The matches of base rows at ascending ``positions``; ``rows`` have the matched columns and the record key."""
         in_range = self._in_range(rows, positions)
         if not self._by_position:
             return self._match_keys(rows, in_range)
@@ -111,19 +111,19 @@ class KeyMatchFinder:
         return matches
 
     def require_all(self, positions: Sequence[Positions]) -> None:
-        """Verify positions that logs give: base rows of the keys of all log records are at these ``positions``.
+        """Verifies the positions in the logs, given the positions of all base rows whose keys are in the logs.
 
         Raises:
-            CorruptLogFileError: a position is that of another key.
+            CorruptLogFileError: a position belongs to another key.
         """
         log = self._merger.log_records
         if log.base_positions is None:
             return
-        others = np.flatnonzero(~np.isin(log.base_positions, np.concatenate([np.empty(0, np.int64), *positions])))
-        if len(others):
-            key, position = log.keys[int(others[0])].as_py(), log.base_positions[others[0]]
-            found = f"the position {position} in the logs for the record key {key!r}"
-            raise CorruptLogFileError(self._base.path, None, found, "the position of a row of this key")
+        missing = np.flatnonzero(~np.isin(log.base_positions, np.concatenate([np.empty(0, np.int64), *positions])))
+        if len(missing):
+            key, position = log.keys[int(missing[0])].as_py(), log.base_positions[missing[0]]
+            actual = f"the position {position} in the logs for the record key {key!r}"
+            raise CorruptLogFileError(self._base.path, None, actual, "the position of a row of this key")
 
     def _match_keys(self, rows: pa.RecordBatch, in_range: Booleans | None) -> KeyMatches:
         keys = record_keys(rows, self._context)
@@ -136,7 +136,7 @@ class KeyMatchFinder:
         return [ordering_values(name, rows) for name in self._ordering]
 
     def _in_range(self, rows: pa.RecordBatch, positions: Positions | slice) -> Booleans | None:
-        """Which base rows, at these positions, are merged; None for all."""
+        """A mask of the base rows, at these positions, that are merged; None if all are."""
         if self._merged_rows is not None:
             return self._merged_rows[positions]
         if self._commit_times is None:
@@ -144,36 +144,38 @@ class KeyMatchFinder:
         return as_booleans(pc.is_in(rows.column(COMMIT_TIME_COLUMN), pa.array(self._commit_times, pa.string())))
 
     def iter_matches(self, group: int) -> Iterator[KeyMatches]:
-        """The matches of a row group, batch by batch, for which only key columns are read."""
+        """Yields the matches of a row group, batch by batch; only the matched columns are read."""
         start = int(self._base.row_group_starts[group])
         for stored in self._columns.stored_batches(group, self.rows_per_match(group, self.file_columns)):
             yield self.match(stored, start)
             start += stored.num_rows
 
-    def iter_matches_of_file(self, begun: Iterator[pa.RecordBatch] | None = None) -> Iterator[tuple[int, KeyMatches]]:
-        """The matches of all rows, with the position of the first row for each group of them.
+    def iter_matches_of_file(
+        self, prefetched: Iterator[pa.RecordBatch] | None = None
+    ) -> Iterator[tuple[int, KeyMatches]]:
+        """Yields the position of the first row and the matches of each batch of the file.
 
-        Only key columns are read, of more rows at a time than there are log records. ``begun`` are batches of all
-        ``matched_columns`` of the file, if something else reads them.
+        Only the matched columns are read, in batches of more rows than there are log records. ``prefetched`` are
+        batches of the whole file with the ``matched_columns``, if another thread reads them.
         """
         start = 0
-        for rows in self._key_rows(begun):
+        for rows in self._key_rows(prefetched):
             yield start, self._match(rows, start)
             start += rows.num_rows
 
-    def _key_rows(self, begun: Iterator[pa.RecordBatch] | None) -> Iterator[pa.RecordBatch]:
+    def _key_rows(self, prefetched: Iterator[pa.RecordBatch] | None) -> Iterator[pa.RecordBatch]:
         batches: Iterator[pa.RecordBatch] = (
             rows for group in self._base.row_groups for rows in self._columns.batches(group)
         )
-        if begun is not None:
-            batches = begun
+        if prefetched is not None:
+            batches = prefetched
         if self._by_position:
             yield from batches
             return
         waiting: list[pa.RecordBatch] = []
         for rows in batches:
             waiting.append(rows)
-            if sum(one.num_rows for one in waiting) >= _BATCHES_PER_MATCH * max(ROWS_PER_BATCH, self._log_keys):
+            if sum(batch.num_rows for batch in waiting) >= _BATCHES_PER_MATCH * max(ROWS_PER_BATCH, self._log_keys):
                 yield pa.concat_batches(waiting)  # type: ignore[attr-defined]
                 waiting = []
         if waiting:
@@ -181,12 +183,10 @@ class KeyMatchFinder:
 
 
 def _rows_merged_by_0x(base: OpenBaseFile) -> Booleans | None:
-    """Which rows of a base file an incremental query of Hudi 0.x merges with the logs; None for all.
+    """A mask of the base rows that an incremental query of Hudi 0.x merges with the logs; None if all are.
 
-    So does 1.0 in tables of version 6.
-
-    The range's bounds are a filter of the Parquet reader, which passes over row groups without a commit time between
-    them.
+    Hudi filters the Parquet file by the bounds of the range, which skips row groups without a commit time between them.
+    Hudi 1.0 does the same for tables of version 6.
 
     Source: ``MergeOnReadIncrementalRelation.composeRDD``, ``HoodieIncrementalRelationTrait`` of 0.x;
     ``MergeOnReadIncrementalRelationV1`` of 1.0.
@@ -197,43 +197,46 @@ def _rows_merged_by_0x(base: OpenBaseFile) -> Booleans | None:
         return None
     first, last = min(times), max(times)
     ranges = (base.text_range(group, COMMIT_TIME_COLUMN) for group in base.row_groups)
-    merged = np.array([known is None or (known[0] <= last and first <= known[1]) for known in ranges], dtype=np.bool_)
+    merged = np.array(
+        [text_range is None or (text_range[0] <= last and first <= text_range[1]) for text_range in ranges],
+        dtype=np.bool_,
+    )
     return None if merged.all() else np.repeat(merged, np.diff(base.row_group_starts))
 
 
 class MatchedBatches:
-    """The rows of a base file with columns of a view as stored, and their matches.
+    """Reads the stored rows of a base file with the columns of a view, and their matches.
 
-    Made before the log records are known: ``others`` can be read meanwhile.
+    It is created before the log records are decoded, so that the ``others`` can be read meanwhile.
     """
 
-    def __init__(self, base: OpenBaseFile, wanted: BaseFileColumns) -> None:
-        self._wanted = wanted
+    def __init__(self, base: OpenBaseFile, view: BaseFileColumns) -> None:
+        self._view = view
         matched = () if base.is_fetched else base.view(matched_columns(base.split)).file_columns
-        self._others = tuple(name for name in wanted.file_columns if name not in matched)
+        self._others = tuple(name for name in view.file_columns if name not in matched)
         self._rows_per_other = _FETCHED_ROWS if base.is_fetched else None
 
     def others(self, group: int) -> Iterator[pa.RecordBatch]:
-        """The columns of a row group that are read without those that are matched; nothing if all are matched."""
-        if self._others or not self._wanted.file_columns:
-            yield from self._wanted.stored_batches(group, self._rows_per_other, self._others)
+        """Reads the columns of a row group that are not matched; yields nothing if all are matched."""
+        if self._others or not self._view.file_columns:
+            yield from self._view.stored_batches(group, self._rows_per_other, self._others)
 
     def batches(
         self, group: int, others: Iterator[pa.RecordBatch], finder: KeyMatchFinder
     ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-        """The rows of a row group, of which ``others`` are given, with their matches."""
-        wanted = self._wanted
-        rest = tuple(name for name in wanted.file_columns if name not in self._others)
+        """Yields the rows of a row group with their matches, given the batches of ``others``."""
+        view = self._view
+        rest = tuple(name for name in view.file_columns if name not in self._others)
         if not rest:
-            rows = self._rows_per_other or wanted.rows_per_batch(group, wanted.file_columns)
-            matches_of = finder.matches_of_batches(group, wanted.file_columns, rows)
+            rows = self._rows_per_other or view.rows_per_batch(group, view.file_columns)
+            matches_of = finder.matches_of_batches(group, view.file_columns, rows)
             for other in others:
                 yield other, matches_of(other)
             return
         columns = tuple(dict.fromkeys((*rest, *finder.file_columns)))
         rows = finder.rows_per_match(group, columns)
         matches_of = finder.matches_of_batches(group, columns, rows)
-        matched = ((stored, matches_of(stored)) for stored in wanted.stored_batches(group, rows, columns))
+        matched = ((stored, matches_of(stored)) for stored in view.stored_batches(group, rows, columns))
         if self._others:
             yield from _side_by_side(matched, others)
             return
@@ -243,27 +246,27 @@ class MatchedBatches:
 def _side_by_side(
     matched: Iterator[tuple[pa.RecordBatch, KeyMatches]], others: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, KeyMatches]]:
-    """The columns of both, with the matches, of as many rows at a time as both have."""
-    begun: tuple[pa.RecordBatch, KeyMatches] | None = None
-    at = 0
+    """Joins the columns of two streams of batches, in batches that both have completely, with the matches."""
+    current: tuple[pa.RecordBatch, KeyMatches] | None = None
+    offset = 0
     for other in others:
         start = 0
-        # A damaged file may have fewer rows of the matched columns; the end of these raises that.
-        while start < other.num_rows and (begun := begun or next(matched, None)) is not None:
-            stored, matches = begun
-            rows = min(stored.num_rows - at, other.num_rows - start)
+        # A damaged file may have fewer rows of the matched columns; reading to their end raises the error.
+        while start < other.num_rows and (current := current or next(matched, None)) is not None:
+            stored, matches = current
+            rows = min(stored.num_rows - offset, other.num_rows - start)
             schema = pa.schema([*stored.schema, *other.schema])
-            columns = [*stored.slice(at, rows).columns, *other.slice(start, rows).columns]
-            yield pa.record_batch(columns, schema=schema), matches.between(at, at + rows)
-            start, at = start + rows, at + rows
-            if at == stored.num_rows:
-                begun, at = None, 0
+            columns = [*stored.slice(offset, rows).columns, *other.slice(start, rows).columns]
+            yield pa.record_batch(columns, schema=schema), matches.between(offset, offset + rows)
+            start, offset = start + rows, offset + rows
+            if offset == stored.num_rows:
+                current, offset = None, 0
     for _ in matched:
         pass
 
 
 class _MatchesInBatches:
-    """Finds the matches of batches that have the key columns."""
+    """Matches batches that include the matched columns."""
 
     def __init__(self, finder: KeyMatchFinder, start: int) -> None:
         self._finder = finder
@@ -276,15 +279,15 @@ class _MatchesInBatches:
 
 
 class _MatchesReadSeparately:
-    """Cuts the matches found in larger batches of the key columns to the size of the batches that are returned."""
+    """Splits the matches of larger batches to the size of the batches that are returned."""
 
-    def __init__(self, found: Iterator[KeyMatches]) -> None:
-        self._found = found
+    def __init__(self, matches: Iterator[KeyMatches]) -> None:
+        self._matches = matches
         self._pending = no_matches()
 
     def __call__(self, stored: pa.RecordBatch) -> KeyMatches:
         while self._pending.base_rows < stored.num_rows:
-            self._pending = joined([self._pending, next(self._found)])
+            self._pending = joined([self._pending, next(self._matches)])
         matches = self._pending.between(0, stored.num_rows)
         self._pending = self._pending.between(stored.num_rows, self._pending.base_rows)
         return matches

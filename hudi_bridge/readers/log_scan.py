@@ -1,10 +1,9 @@
-"""Reads the log files of a split, and keeps the surviving log version of each record key.
+"""Reads the log files of a split, and folds their records into one version for each record key.
+
+Decoding columns takes most of the time of a log. Columns that neither merging nor the filter needs are therefore
+decoded late, only for records that pass the filter.
 
 Source: ``BaseHoodieLogRecordReader`` of Hudi.
-
-Decodes the columns of log records that neither merging nor the filter needs, where a record passes the filter.
-
-Most of the time for a log is that of its columns.
 """
 
 import errno
@@ -27,10 +26,10 @@ from hudi_bridge.readers.base_formats.stored import data_file_gone
 from hudi_bridge.readers.block_decoder import (
     BlockDecoder,
     Datums,
-    ToldPositions,
+    RecordPositions,
+    adjacent_groups,
     bytes_of_row,
     bytes_when_decoded,
-    runs,
 )
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.request import SliceRead
@@ -40,7 +39,9 @@ from hudi_bridge.storage.storage import Storage
 
 
 def may_be_late(blocks: Sequence[LogBlock], rule: MergeRule) -> bool:
-    """Whether rows of the blocks can be decoded late: they are not merged, and found without decoding others."""
+    """Whether rows of the blocks can be decoded late: they are not merged by field, and each can
+    be decoded by itself.
+    """
     if rule.merges_fields:
         return False
     return all(block.kind.holds_deletes or (block.kind.has_plain_rows and not block.is_partial) for block in blocks)
@@ -54,64 +55,64 @@ class _NumberedBlocks:
 
 
 class LateLogRows:
-    """The rows of data blocks by number, counted over all blocks; holds the blocks in memory."""
+    """Decodes the rows of data blocks by number, counted over all blocks; holds the blocks in memory."""
 
     def __init__(self, first: BlockDecoder, rest: BlockDecoder) -> None:
-        """``first`` decodes what merging needs, ``rest`` the rows."""
+        """``first`` decodes the columns that merging and the filter need, ``rest`` all columns."""
         self._first = first
         self._rest = rest
-        self._runs: list[_NumberedBlocks] = []
+        self._groups: list[_NumberedBlocks] = []
         self._records = 0
         self.number_column = "".join(first.schema.names) + "#"
-        """The column of the numbers; the table has none of that name."""
+        """The name of the column with the numbers; no column of the table has it."""
         self.schema = first.schema.append(pa.field(self.number_column, pa.int64()))
         """The columns of the records."""
 
-    def in_order(self, blocks: deque[LogBlock]) -> Iterator[LogRecords]:
-        """The records of data and delete blocks, with their numbers in place of the columns that come late.
+    def decode_all(self, blocks: deque[LogBlock]) -> Iterator[LogRecords]:
+        """Yields the records of data and delete blocks, with their numbers in place of the late columns.
 
-        Takes the blocks out of ``blocks`` as they are decoded.
+        Blocks are removed from ``blocks`` when they are decoded.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
-        for run in runs(blocks, self._first.likeness):
-            yield self._numbered(run) if run[0].is_data else self._first.decode(run[0])
+        for group in adjacent_groups(blocks, self._first.decode_key):
+            yield self._numbered(group) if group[0].is_data else self._first.decode(group[0])
 
-    def _numbered(self, run: Sequence[LogBlock]) -> LogRecords:
-        datums, counts = self._first.joined(run)
-        records = self._first.of_run(run, datums, counts)
+    def _numbered(self, group: Sequence[LogBlock]) -> LogRecords:
+        datums, counts = self._first.concatenate(group)
+        records = self._first.decode_group(group, datums, counts)
         start, self._records = self._records, self._records + len(datums)
-        held = run if len(run) == 1 else tuple(_blocks_within(datums.data, run))
-        self._runs.append(_NumberedBlocks(blocks=held, datums=datums, first_number=start))
+        contents = group if len(group) == 1 else tuple(_blocks_within(datums.data, group))
+        self._groups.append(_NumberedBlocks(blocks=contents, datums=datums, first_number=start))
         assert records.rows is not None
         numbers = pa.array(np.arange(start, self._records))
         rows = pa.record_batch([*records.rows.columns, numbers], schema=self.schema)
         return replace(records, rows=rows)
 
     def rows(self, numbers: Positions) -> Iterator[pa.RecordBatch]:
-        """The rows with these numbers, in no particular order.
+        """Yields the rows with these numbers, in no particular order.
 
         Raises:
-            CorruptLogFileError: the content of a block is not what its header says.
+            CorruptLogFileError: the content of a block does not match its header.
         """
         ascending = np.sort(numbers)
-        ends = np.cumsum([len(one.datums) for one in self._runs])
+        ends = np.cumsum([len(group.datums) for group in self._groups])
         parts = np.split(ascending, np.searchsorted(ascending, ends)[:-1]) if len(ends) else []
-        for one, part in zip(self._runs, parts, strict=True):
+        for group, part in zip(self._groups, parts, strict=True):
             if len(part):
-                yield self._rows(one, part)
+                yield self._rows(group, part)
 
-    def _rows(self, run: _NumberedBlocks, numbers: Positions) -> pa.RecordBatch:
+    def _rows(self, group: _NumberedBlocks, numbers: Positions) -> pa.RecordBatch:
         try:
-            return self._rest.rows(run.blocks[0], run.datums.at(numbers - run.first_number))
+            return self._rest.rows(group.blocks[0], group.datums.at(numbers - group.first_number))
         except CorruptLogFileError:
-            self._rest.find_damage(run.blocks)
+            self._rest.find_damage(group.blocks)
             raise
 
 
 def _blocks_within(data: pa.Buffer, blocks: Iterable[LogBlock]) -> Iterator[LogBlock]:
-    """The same blocks with their contents in ``data``, where these follow one another, so that one copy is held."""
+    """The blocks with their contents as slices of ``data``, their concatenation, so that only one copy is held."""
     start = 0
     for block in blocks:
         size = block.content.size
@@ -121,25 +122,27 @@ def _blocks_within(data: pa.Buffer, blocks: Iterable[LogBlock]) -> Iterator[LogB
 
 _MAX_PARTS = 1024
 _PARTS_IN_MEMORY = 2
-"""How much smaller parts are than the memory, since some are larger than others."""
-_MOST_BYTES = (1 << 31) - 1
-"""The most bytes of one column that Arrow puts together: it counts them in 32 bits."""
-_LEAST_LATE_BYTES = 1 << 20
-"""Of small logs, little of the time is decoding."""
+"""By how much parts are smaller than the memory for logs, because they differ in size."""
+_MAX_COLUMN_BYTES = (1 << 31) - 1
+"""The largest column that Arrow concatenates: its offsets are signed 32-bit numbers."""
+_MIN_LATE_BYTES = 1 << 20
+"""In smaller logs, decoding is a small part of the time."""
 _LOG = logging.getLogger(__name__)
 
 
 class LogScan:
     """The log blocks of a split that count, decoded on demand.
 
-    Holds the log files of the split in memory until they are decoded, or in copies on disk if they are larger than the
-    memory for logs.
+    Holds the log files in memory until they are decoded. If they are larger than the memory for logs, they are copied
+    to local disk instead.
     """
 
     def __init__(self, read: SliceRead, *, base_rows: int = 0) -> None:
-        """A scan for the columns of a read and those that merging needs, and for the record keys that it names, if any.
+        """Reads the log files and the headers of their blocks.
 
-        ``base_rows`` is the number of rows of the base file; without it, record positions do not count.
+        Args:
+            read: the columns and record keys to return. The columns that merging needs are decoded as well.
+            base_rows: the number of rows of the base file. Without it, record positions are not used.
 
         Raises:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
@@ -154,41 +157,43 @@ class LogScan:
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
         self.parts = 1
-        """The number of parts to merge one at a time, so that each fits into the memory for logs and into arrays."""
-        told = ToldPositions(split, blocks, base_rows)
-        self._is_by_position = told.are_complete
+        """The number of parts that are merged one at a time; each fits into the memory for logs and into arrays."""
+        record_positions = RecordPositions(split, blocks, base_rows)
+        self._is_by_position = record_positions.are_complete
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
-        self.needs_keys_alone = not told.are_complete and not is_merged
-        """Whether it is sure that base rows are found by their keys, and that no other fields of theirs are merged."""
-        self._decoder = BlockDecoder(split, read.columns, wanted_keys, told=told)
-        self._kept: tuple[LogBlock, ...] | None = tuple(filter(self._decoder.is_merged, blocks))
-        self._merges_all = len(self._kept) == len(blocks)
-        blocks = self._kept
+        self.needs_keys_alone = not record_positions.are_complete and not is_merged
+        """Whether merging certainly reads nothing but the record keys of base rows."""
+        self._decoder = BlockDecoder(split, read.columns, wanted_keys, record_positions=record_positions)
+        self._blocks: tuple[LogBlock, ...] | None = tuple(filter(self._decoder.is_merged, blocks))
+        self._merges_all = len(self._blocks) == len(blocks)
+        blocks = self._blocks
         if wanted_keys is None:
-            most = max(1, min(read.log_memory_bytes, _MOST_BYTES))
-            decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), most)
-            if decoded_bytes > most:
-                self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // most)
+            max_bytes = max(1, min(read.log_memory_bytes, _MAX_COLUMN_BYTES))
+            decoded_bytes = bytes_when_decoded(blocks, bytes_of_row(self._decoder.schema), max_bytes)
+            if decoded_bytes > max_bytes:
+                self.parts = min(_MAX_PARTS, 1 + _PARTS_IN_MEMORY * decoded_bytes // max_bytes)
         self._first: BlockDecoder | None = None
         if _is_late(read) and self.parts == 1 and may_be_late(blocks, rule):
-            self._first = BlockDecoder(split, read.request.filter_columns, told=told)
+            self._first = BlockDecoder(split, read.request.filter_columns, record_positions=record_positions)
 
     def records(self) -> LogRecordMap:
-        """The surviving log records; log files are released as they are decoded, and read again by the next call.
+        """The surviving log records.
+
+        Log files are released while they are decoded; a second call reads them again.
 
         Raises:
-            UnsupportedTableError: a column of them is larger than an array can be.
+            UnsupportedTableError: a column is too large for an array.
         """
-        return self._record_map(self._decoder.in_order(self._released()), self._decoder.schema)
+        return self._record_map(self._decoder.decode_all(self._release()), self._decoder.schema)
 
     def records_and_late_rows(self, ranges: RangesInLogs | None = None) -> tuple[LogRecordMap, LateLogRows | None]:
-        """The surviving log records, and what decodes their rows by number; None if the records have all columns.
+        """As ``records``, with the decoder of the late columns; it is None if the records have all columns.
 
-        Blocks whose rows are decoded late are held. ``ranges`` learn from all records. Otherwise as ``records``.
+        Blocks with late columns stay in memory. ``ranges`` collects the ranges of columns from all records.
         """
-        blocks = self._released()
+        blocks = self._release()
         late = None if self._first is None else LateLogRows(self._first, self._decoder)
-        decoded = list(self._decoder.in_order(blocks) if late is None else late.in_order(blocks))
+        decoded = list(self._decoder.decode_all(blocks) if late is None else late.decode_all(blocks))
         if ranges is not None and self._merges_all:
             for records in decoded:
                 ranges.add(records)
@@ -198,12 +203,11 @@ class LogScan:
     def records_of_part(self, part: int) -> LogRecordMap:
         """The surviving log records of one part of the record keys.
 
-        If there are several, all records are decoded once, into a temporary file from which each part is read. A single
-        part is that of ``records``.
+        With several parts, all records are decoded once, into a temporary file that each part is read from.
 
         Raises:
             OSError: the temporary file cannot be written.
-            UnsupportedTableError: a column of them is larger than an array can be.
+            UnsupportedTableError: a column is too large for an array.
         """
         if self.parts > 1:
             return self._record_map(self.on_disk.of_part(part), self._decoder.schema)
@@ -211,44 +215,49 @@ class LogScan:
 
     @cached_property
     def on_disk(self) -> LogRecordsOnDisk:
-        """All log records, in a temporary file, in the parts of ``records_of_part``; raises like that."""
+        """All log records in a temporary file, divided into parts; raises like ``records_of_part``."""
         records = LogRecordsOnDisk(self.parts)
-        for piece in self._decoder.in_order(self._released(), are_held=False):
-            records.add(piece)
+        for chunk in self._decoder.decode_all(self._release(), materialized=False):
+            records.add(chunk)
         return records
 
-    def _released(self) -> deque[LogBlock]:
-        """The blocks, of which nothing else holds the log files; these are read again if this is called again."""
-        kept, self._kept = self._kept, None
-        if kept is None:
+    def _release(self) -> deque[LogBlock]:
+        """Hands over the blocks and drops this scan's reference, so that log files are freed while decoding.
+
+        A second call reads the files again.
+        """
+        blocks, self._blocks = self._blocks, None
+        if blocks is None:
             live = read_live_blocks(self._read.storage, self._read.split, on_disk=self._on_disk)
-            kept = tuple(filter(self._decoder.is_merged, live.blocks))
-        return deque(kept)
+            blocks = tuple(filter(self._decoder.is_merged, live.blocks))
+        return deque(blocks)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
         records, defaults = list(decoded), self._read.context.defaults
         try:
             return build_record_map(records, self._read.rule, schema, defaults, by_position=self._is_by_position)
         except pa.ArrowInvalid as error:
-            size = sum(one.rows.nbytes for one in records if one.rows is not None)
-            if size <= _MOST_BYTES:
+            size = sum(part.rows.nbytes for part in records if part.rows is not None)
+            if size <= _MAX_COLUMN_BYTES:
                 raise
-            found = f"{size} bytes of them to merge at once, from {self._read.split.log_paths[0]} on"
-            supported = f"{_MOST_BYTES} bytes in a column: with a lower log_memory_bytes, or fewer record keys"
-            raise UnsupportedTableError("size of log records", found, supported) from error
+            actual = f"{size} bytes of them to merge at once, from {self._read.split.log_paths[0]} on"
+            supported = f"{_MAX_COLUMN_BYTES} bytes in a column: with a lower log_memory_bytes, or fewer record keys"
+            raise UnsupportedTableError("size of log records", actual, supported) from error
 
 
 def _is_late(read: SliceRead) -> bool:
-    """Whether columns of log records are decoded only where a record passes the filter."""
+    """Whether columns of log records are decoded only for records that pass the filter."""
     context, request = read.context, read.request
     if request.row_filter is None or request.record_keys is not None:
         return False
-    first = {*context.key_columns, *read.rule.columns_in(context.schema), *request.filter_columns}
-    return not first.issuperset(read.columns) and read.split.log_size_bytes >= _LEAST_LATE_BYTES
+    eager = {*context.key_columns, *read.rule.columns_in(context.schema), *request.filter_columns}
+    return not eager.issuperset(read.columns) and read.split.log_size_bytes >= _MIN_LATE_BYTES
 
 
 def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
-    """The log blocks of a split that count as of its instant, oldest first; ``on_disk`` keeps the files out of memory.
+    """The log blocks of a split that count as of its instant, oldest first.
+
+    With ``on_disk``, log files are copied to local disk instead of memory.
 
     Raises:
         CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
@@ -272,7 +281,7 @@ def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: boo
 def read_log_file(
     storage: Storage, split: RealtimeFileSplit, path: str, size_bytes: int | None, *, on_disk: bool
 ) -> pa.Buffer:
-    """The bytes of a log file, of a size that may be known, in memory or on disk.
+    """The bytes of a log file, in memory or mapped from a copy on disk; ``size_bytes`` saves a request if it is given.
 
     Raises:
         DataFileGoneError: the file no longer exists.

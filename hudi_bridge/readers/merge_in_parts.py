@@ -1,7 +1,7 @@
 """Merges a file slice one part of the record keys at a time, for logs that are larger than memory.
 
-Log records, and the base rows that may match them, are written to temporary files in parts by their keys. So each file
-of the slice is decoded once, whatever the number of parts.
+Log records, and base rows that may match them, are written to temporary files, divided by the hash of their keys. Each
+file of the slice is therefore decoded once, whatever the number of parts.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_bridge.common.caching import cached_property
-from hudi_bridge.common.threads import begun
+from hudi_bridge.common.threads import prefetch
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.columnar import FileSliceMerger
 from hudi_bridge.merge.record_map import key_hashes
@@ -24,18 +24,18 @@ from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.spill import PartsOnDisk
 from hudi_bridge.readers.split_columns import record_keys
 
-_LEAST_LOG_BYTES_OF_THREAD = 1 << 20
-"""Smaller logs are decoded before a thread has done anything."""
+_MIN_LOG_BYTES_FOR_THREAD = 1 << 20
+"""Smaller logs are decoded before a thread has started."""
 _MATCHING_THREADS = 2
 _BATCHES_AT_ONCE = 16
 _POSITION = "the position in the base file"
 
 
 class MergeInParts:
-    """Merges a slice whose base rows stay in the base file, in as many parts as its scan has.
+    """Merges a slice whose other base rows stay in the base file, in as many parts as its log scan has.
 
-    ``base`` is the base file of the split, if any. Both methods can be called again, in any order. If the read uses
-    threads, keys of the base file are read beside the logs, and looked up by two threads.
+    ``base`` is the base file, if any. Both methods can be called again, in any order. With threads, the keys of the
+    base file are read while the logs are decoded, and are looked up by two threads.
     """
 
     def __init__(self, read: SliceRead, log_scan: LogScan, base: OpenBaseFile | None) -> None:
@@ -44,26 +44,28 @@ class MergeInParts:
         self._base = base
 
     def merge(self, sink: Sink) -> Iterator[pa.RecordBatch]:
-        """What a sink makes of the rows merged from a base row and a log record, and of those without a base row."""
+        """Yields what a sink returns for merged rows and for log records without a base row."""
         for part in range(self._log_scan.parts):
-            with self._keys_begun() as keys:
+            with self._prefetched_keys() as keys:
                 merger = self._merger(part)
                 source = self._rows(part, merger) if merger.merges_rows else self._keys(part, merger, keys)
                 yield from merge(source, merger, sink)
 
     def match(self, sink: Sink) -> None:
-        """Gives a sink the matches of all base rows; of the base file, only what is matched is read."""
+        """Gives a sink the matches of all base rows; only the matched columns of the base file are read."""
         for part in range(self._log_scan.parts):
             merger = self._merger(part)
             deque(merge_base_rows(self._keys(part, merger), merger, sink), 0)
 
-    def _keys_begun(self) -> AbstractContextManager[Iterator[pa.RecordBatch] | None]:
-        """A context in which a thread reads what is matched of the base file, beside the logs; None if it does not."""
+    def _prefetched_keys(self) -> AbstractContextManager[Iterator[pa.RecordBatch] | None]:
+        """A context in which a thread reads the matched columns while logs are decoded; it yields None if that does not
+        pay.
+        """
         scan, base = self._log_scan, self._base
-        is_worth_it = self._read.use_threads and self._read.split.log_size_bytes >= _LEAST_LOG_BYTES_OF_THREAD
+        is_worth_it = self._read.use_threads and self._read.split.log_size_bytes >= _MIN_LOG_BYTES_FOR_THREAD
         if base is None or not is_worth_it or scan.parts > 1 or not scan.needs_keys_alone:
             return nullcontext()
-        return begun(_in_large_batches(base, base.view(matched_columns(self._read.split))))
+        return prefetch(_in_large_batches(base, base.view(matched_columns(self._read.split))))
 
     def _merger(self, part: int) -> FileSliceMerger:
         threads = _MATCHING_THREADS if self._read.use_threads else 1
@@ -71,7 +73,7 @@ class MergeInParts:
         return FileSliceMerger(records, self._read.rule, self._read.context.defaults, threads)
 
     def _rows(self, part: int, merger: FileSliceMerger) -> Iterator[MatchedRows]:
-        """The base rows of a part with all columns that are merged."""
+        """Yields the base rows of a part with the columns to merge."""
         base = self._base
         if base is None:
             return
@@ -89,7 +91,7 @@ class MergeInParts:
     def _keys(
         self, part: int, merger: FileSliceMerger, keys: Iterator[pa.RecordBatch] | None = None
     ) -> Iterator[MatchedRows]:
-        """The matches of the base rows of a part; ``keys`` are what is matched of all rows, if a thread reads it."""
+        """Yields the matches of the base rows of a part; ``keys`` are prefetched batches of the matched columns."""
         if self._base is None:
             return
         finder = KeyMatchFinder(self._base, merger)
@@ -102,11 +104,11 @@ class MergeInParts:
     def _matched_candidates(
         self, part: int, finder: KeyMatchFinder, columns: Sequence[str] | None
     ) -> Iterator[MatchedRows]:
-        """The base rows of a part that may match log records, with some columns, or nothing but their matches."""
+        """Yields the base rows of a part that may match log records, with some columns, or only their matches."""
         assert self._candidates is not None
         all_positions: list[Positions] = []
         for stored in self._candidates.of_part(part):
-            # By number: a column of the table may have any name.
+            # By index, because a column of the table may have any name.
             positions = stored.column(stored.num_columns - 1).to_numpy()
             rows = stored.select(list(range(stored.num_columns - 1)))
             all_positions.append(positions)
@@ -117,10 +119,10 @@ class MergeInParts:
 
     @cached_property
     def _candidates(self) -> PartsOnDisk | None:
-        """The base rows that may match log records, in the parts of these; None without a base file.
+        """The base rows that may match log records, divided into parts; None without a base file.
 
-        The columns that are matched, and all that are read if rows may be merged, with the positions in the file. The
-        base file is read once for all parts.
+        They have the matched columns, all columns to read if rows may be merged, and the position in the file. The base
+        file is read once for all parts.
         """
         if self._base is None:
             return None
@@ -128,21 +130,23 @@ class MergeInParts:
         columns = matched_columns(self._read.split)
         if self._read.rule.merges_fields or records.is_partial:
             columns = tuple(dict.fromkeys((*columns, *self._read.columns)))
-        found = PartsOnDisk(self._log_scan.parts)
+        parts = PartsOnDisk(self._log_scan.parts)
         start = 0
         view = self._base.view(columns)
         for group in self._base.row_groups:
             for rows in view.batches(group):
                 hashes = key_hashes(record_keys(rows, context))
-                chosen = np.flatnonzero(records.may_hold(hashes))
-                candidates = rows.take(pa.array(chosen, pa.int64()))
-                position = pa.array(chosen + start, pa.int64())
-                found.add(candidates.append_column(_POSITION, position), hashes[chosen])
+                indices = np.flatnonzero(records.may_hold(hashes))
+                candidates = rows.take(pa.array(indices, pa.int64()))
+                position = pa.array(indices + start, pa.int64())
+                parts.add(candidates.append_column(_POSITION, position), hashes[indices])
                 start += rows.num_rows
-        return found
+        return parts
 
 
 def _in_large_batches(base: OpenBaseFile, columns: BaseFileColumns) -> Iterator[pa.RecordBatch]:
-    """The rows of all row groups, for a thread beside others: each batch waits for Python's lock several times."""
+    """The rows of all row groups in few batches: in a thread, each batch waits several times for
+    Python's global lock.
+    """
     for group in base.row_groups:
         yield from columns.batches(group, _BATCHES_AT_ONCE * columns.rows_per_batch(group, columns.file_columns))

@@ -1,7 +1,7 @@
-"""Merges base rows with log records: one loop, wherever the base rows come from and whatever becomes of the result.
+"""Merges base rows with log records: one loop for all sources of base rows and all uses of the result.
 
-A source yields base rows with their matches. Sources are row groups with all columns or with those of a selector first
-(``readers.realtime_compacted``), the record keys of a file or rows in temporary files (``readers.merge_in_parts``), and
+A source yields base rows with their matches: row groups with all columns, or with the selector's columns first
+(``readers.realtime_compacted``), the record keys of a file or rows in temporary files (``readers.merge_in_parts``), or
 several small slices (``readers.small_slices``). A sink returns the rows, or notes which base rows they replace.
 """
 
@@ -23,9 +23,11 @@ from hudi_bridge.readers.request import RowRequest
 class MatchedRows:
     """Base rows with their matches in the log records.
 
-    ``rows`` are None if nothing but the matches counts. With a ``view``, they are as stored and are converted by it;
-    otherwise, they have the columns of the query. ``positions`` are those in the base file: of each row, or the first
-    one's if the rows follow one another.
+    Attributes:
+        matches: the log records that match the rows.
+        rows: the rows; None if only the matches count.
+        view: converts ``rows`` from stored columns to columns of the query; None if they are converted.
+        positions: the positions of the rows in the base file, or the first one if the rows are adjacent.
     """
 
     matches: KeyMatches
@@ -44,20 +46,20 @@ class MatchedRows:
 
 
 class Sink(Protocol):
-    """What becomes of the result of a merge."""
+    """Receives the result of a merge."""
 
     def base_rows(self, matched: MatchedRows, superseded: Positions) -> Iterator[pa.RecordBatch]:
-        """Takes base rows, of which those at the positions ``superseded`` are replaced, deleted or merged."""
+        """Takes base rows; the rows at the positions ``superseded`` are replaced, deleted or merged."""
 
     def merged_rows(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Takes rows that are merged from a base row and a log record."""
+        """Takes rows that were merged from a base row and a log record."""
 
     def log_rows(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Takes log records without a base row that they would be merged with."""
+        """Takes log records that are not merged with a base row."""
 
 
 def merge(source: Iterable[MatchedRows], merger: FileSliceMerger, sink: Sink) -> Iterator[pa.RecordBatch]:
-    """Merges the rows of a source with the log records; yields what the sink makes of them."""
+    """Merges the rows of a source with the log records, and yields what the sink returns."""
     yield from merge_base_rows(source, merger, sink)
     for rows in merger.remaining_log_rows().to_batches(ROWS_PER_BATCH):
         yield from sink.log_rows(rows)
@@ -74,8 +76,8 @@ def merge_base_rows(source: Iterable[MatchedRows], merger: FileSliceMerger, sink
 class RequestedRows:
     """Returns the rows that a request asks for.
 
-    ``base_request`` is that of the base rows, of which the source may have yielded only those that pass the filter.
-    With ``late_rows``, columns of log records are decoded where a record passes the filter.
+    ``base_request`` is for base rows, which the source may have filtered before. With ``late_rows``, columns of log
+    records are decoded only for records that pass the filter.
     """
 
     def __init__(self, request: RowRequest, base_request: RowRequest, late_rows: LateLogRows | None = None) -> None:
@@ -104,7 +106,7 @@ class RequestedRows:
 
 
 class ReplacedRows:
-    """Returns the rows that the logs add to a base file, and notes the positions of those that they replace there."""
+    """Returns the rows that come from the logs, and notes the positions of the base rows that they replace."""
 
     def __init__(self, request: RowRequest) -> None:
         self._request = request
@@ -112,9 +114,9 @@ class ReplacedRows:
 
     @property
     def positions(self) -> Positions:
-        """The positions in the base file, ascending, of the rows so far that are replaced, deleted or merged."""
+        """Ascending positions in the base file of the rows that have been replaced, deleted or merged so far."""
         positions = np.concatenate(self._positions)
-        # Those of one part are in order.
+        # The positions of a single part are in order.
         return positions if (np.diff(positions) > 0).all() else np.sort(positions)
 
     def base_rows(self, matched: MatchedRows, superseded: Positions) -> Iterator[pa.RecordBatch]:

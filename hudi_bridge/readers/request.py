@@ -1,7 +1,4 @@
-"""What a read is: the columns and the filter, the split they are read of, and how much of the machine it takes.
-
-An expression does not list its columns: they are found by binding it to the schema without each column in its text.
-"""
+"""What one read asks for: columns and filter, the split to read, and its share of threads and memory."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,18 +19,22 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 _IF_ELSE = "if_else("
-"""Below it, Arrow does not see what a filter says of a column that may be null; DuckDB writes IN with it."""
+"""Arrow does not prune by conditions on nullable columns inside of ``if_else``; DuckDB writes IN with it."""
 _POSITION = "FieldPath("
-"""In the text of a filter that refers to columns, or to the fields of one, by position."""
+"""Marks references by position, to columns or to fields of them, in the text of a filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRequest:
     """The columns to return, in this order, and the filter that every returned row passes.
 
-    ``filter_columns`` are those that the filter refers to; all, in the order of the schema, if it ``has_positions``. If
-    ``record_keys`` are given, only rows of these keys are returned, and of them those that pass the filter. ``is_held``
-    if whoever asks holds all rows in the end: more may be read ahead than of a stream.
+    Attributes:
+        columns: the columns to return.
+        row_filter: the filter, or None for all rows.
+        filter_columns: the columns that the filter refers to; all, in the order of the schema, if it ``has_positions``.
+        has_positions: whether the filter refers to columns by position.
+        record_keys: if given, only rows with these keys that pass the filter are returned.
+        is_materialized: whether the caller keeps all rows in memory, so that more may be read ahead than for a stream.
     """
 
     columns: tuple[str, ...]
@@ -41,7 +42,7 @@ class RowRequest:
     filter_columns: tuple[str, ...]
     has_positions: bool = False
     record_keys: "Column | None" = None
-    is_held: bool = False
+    is_materialized: bool = False
 
     @classmethod
     def of(
@@ -52,13 +53,13 @@ class RowRequest:
         Raises:
             QueryError: a column does not exist, or the filter does not fit the schema.
         """
-        wanted = tuple(schema.names) if columns is None else column_names(columns)
-        for name in wanted:
+        selected = tuple(schema.names) if columns is None else column_names(columns)
+        for name in selected:
             if schema.get_field_index(name) < 0:
                 raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
         if row_filter is None:
-            return cls(columns=wanted, row_filter=None, filter_columns=())
-        # Of a filter that lists many values, the text takes longer to make than all else.
+            return cls(columns=selected, row_filter=None, filter_columns=())
+        # The text of a filter with many values takes longer to make than all else, so it is made once.
         text = str(row_filter)
         filter_columns = _columns_in(row_filter, text, schema)
         try:
@@ -68,18 +69,18 @@ class RowRequest:
         if _IF_ELSE in text:
             row_filter = _with_listed_values(row_filter, [schema.field(name) for name in filter_columns])
         return cls(
-            columns=wanted, row_filter=row_filter, filter_columns=filter_columns, has_positions=_POSITION in text
+            columns=selected, row_filter=row_filter, filter_columns=filter_columns, has_positions=_POSITION in text
         )
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns to return and those to filter by."""
+        """The columns to return and to filter by."""
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
     def is_selective(self, constant: Collection[str]) -> bool:
-        """Whether few rows are likely to pass: those of some keys, or with one of some values in a column.
+        """Whether few rows are likely to pass: the request names record keys, or values of a column.
 
-        ``constant`` are columns that have one value in all rows.
+        ``constant`` columns, which have one value in all rows, do not count.
         """
         if self.record_keys is not None or self.row_filter is None:
             return self.record_keys is not None
@@ -87,19 +88,19 @@ class RowRequest:
         return any(allowed_values(self.row_filter, name) is not None for name in columns)
 
     def with_keys_of_filter(self, context: ReadContext) -> "RowRequest":
-        """The same request, with the record keys that its filter names, if any."""
+        """The same request with the record keys that its filter allows, if it restricts them."""
         if self.record_keys is not None or self.row_filter is None:
             return self
         return replace(self, record_keys=keys_of_filter(self.row_filter, context))
 
     def of_chosen_rows(self) -> "RowRequest":
-        """The request for the same columns of rows that are known to be wanted."""
+        """The request for the same columns of rows that were selected before, without a filter."""
         return RowRequest(columns=self.columns, row_filter=None, filter_columns=())
 
     def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
-        """The same request with a further condition on its rows; ``schema`` is that of the table."""
-        both = condition if self.row_filter is None else self.row_filter & condition
-        return replace(RowRequest.of(schema, self.columns, both), record_keys=self.record_keys)
+        """The same request with a further condition; ``schema`` is the table's."""
+        combined = condition if self.row_filter is None else self.row_filter & condition
+        return replace(RowRequest.of(schema, self.columns, combined), record_keys=self.record_keys)
 
     def passes(self, rows: pa.RecordBatch) -> Booleans:
         """A mask of the rows that pass the filter; the rows need its columns."""
@@ -113,7 +114,7 @@ class RowRequest:
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Filters rows that have the ``needed`` columns, and selects the columns to return."""
         if self.row_filter is not None:
-            # References by position count in the filter's columns, in this order.
+            # References by position count in the filter's columns, in their order.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
 
@@ -124,9 +125,9 @@ _OtherSplit = TypeVar("_OtherSplit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRead(Generic[_Split_co]):
-    """One read of a split: the storage, the split, the columns and the filter, and how much of the machine it takes.
+    """One read of a split.
 
-    With ``use_threads``, it uses several cores. ``at_once`` reads that run at the same time share the memory for logs.
+    With ``use_threads``, it uses several cores. ``at_once`` reads run at the same time and share the memory for logs.
     """
 
     storage: Storage
@@ -146,7 +147,7 @@ class SplitRead(Generic[_Split_co]):
         )
 
     def of_slice(self, split: RealtimeFileSplit, request: RowRequest | None = None) -> "SliceRead":
-        """The same read of a file slice, or one of other columns and rows."""
+        """The same read of a file slice, optionally for another request."""
         return SliceRead(
             storage=self.storage,
             split=split,
@@ -168,7 +169,7 @@ class SliceRead(SplitRead[RealtimeFileSplit]):
 
     @property
     def rule(self) -> MergeRule:
-        """The rule by which log records are merged; only of a split with logs to merge."""
+        """The merge rule; only for a split with logs to merge."""
         return rule_of(self.split)
 
     @property
@@ -188,7 +189,7 @@ class SliceRead(SplitRead[RealtimeFileSplit]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns to read of base rows and log records that are merged, beside those that merging needs."""
+        """The columns that are returned, filtered by, or merged; the record key and ordering fields may be missing."""
         return self.rule.columns_to_read(self.request.needed, self.context.schema)
 
     @property
@@ -197,7 +198,7 @@ class SliceRead(SplitRead[RealtimeFileSplit]):
         return log_memory_bytes(self.context, self.at_once)
 
     def with_conditions(self) -> "SliceRead":
-        """The same read, with the record keys that its filter names, and limited to the commit times of the split."""
+        """The same read with the record keys that its filter allows, limited to the commit times of the split."""
         context, request = self.context, self.request.with_keys_of_filter(self.context)
         if context.commit_times is not None:
             condition = pc.field(COMMIT_TIME_COLUMN).isin(sorted(context.commit_times))
@@ -219,10 +220,10 @@ def log_memory_bytes(context: ReadContext, at_once: int = 1) -> int:
 
 
 def _with_listed_values(row_filter: pc.Expression, columns: "Iterable[pa.Field[Any]]") -> pc.Expression:
-    """The same filter, which also says in a form that Arrow prunes by which values it lists of columns.
+    """Adds the values that the filter allows in a column as a condition that Arrow can prune by.
 
-    The rows that pass are the same. So values of another type than the column's are left out, as ``is_in`` casts them,
-    and floats, of which it tells -0.0 from 0.0.
+    The same rows pass. Values of another type are left out, because ``is_in`` would cast them; floats too, because
+    ``is_in`` distinguishes -0.0 from 0.0.
     """
     for column in columns:
         values = allowed_values(row_filter, column.name)
@@ -248,8 +249,8 @@ def _filtered(rows: pa.RecordBatch, row_filter: pc.Expression | None) -> pa.Reco
         return rows
     # As RecordBatch.filter, but in this thread: for one batch, waiting for others takes as long as the work.
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
-    kept = acero.Declaration("filter", acero.FilterNodeOptions(row_filter), inputs=[source])
-    return kept.to_table(use_threads=False)
+    node = acero.Declaration("filter", acero.FilterNodeOptions(row_filter), inputs=[source])
+    return node.to_table(use_threads=False)
 
 
 def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
@@ -262,7 +263,11 @@ def referenced_columns(expression: pc.Expression, schema: pa.Schema) -> tuple[st
 
 
 def _columns_in(expression: pc.Expression, text: str, schema: pa.Schema) -> tuple[str, ...]:
-    """As ``referenced_columns``, of an expression whose text is known."""
+    """As ``referenced_columns``, for an expression with a known text.
+
+    An expression does not list its columns, so each column in its text is removed from the schema to see if it still
+    binds.
+    """
     try:
         _bind(expression, schema)
     except (pa.ArrowException, KeyError, TypeError) as error:

@@ -1,8 +1,8 @@
-"""Reads small file slices of one table several at a time, as if they were one.
+"""Reads several small file slices of one table as if they were one.
 
-What a step costs besides the rows, such as a call of Arrow or NumPy, would be most of the time for each of them alone.
-Base rows and log records of all slices are concatenated; the number of the slice makes record keys distinct, since
-equal keys of different file groups have nothing to do with one another.
+The calls of Arrow and NumPy would take longer than the rows of a single one. Base rows and log records of all slices
+are concatenated. Equal keys of different file groups are unrelated, so the number of the slice is made a part of each
+key.
 """
 
 import logging
@@ -21,9 +21,15 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.merge.arrays import Column, Positions, all_positions, as_booleans, ordering_values
 from hudi_bridge.merge.columnar import FileSliceMerger, KeyMatches
 from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, selected
-from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, WantedRows, require_meta_columns
+from hudi_bridge.readers.base_file import ROWS_PER_BATCH, BaseFileColumns, RowSelector, require_meta_columns
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
-from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions, bytes_of_row, bytes_when_decoded, runs
+from hudi_bridge.readers.block_decoder import (
+    BlockDecoder,
+    RecordPositions,
+    adjacent_groups,
+    bytes_of_row,
+    bytes_when_decoded,
+)
 from hudi_bridge.readers.key_matches import matched_columns
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.merging import MatchedRows, RequestedRows, merge
@@ -32,22 +38,22 @@ from hudi_bridge.readers.request import RowRequest, SplitRead, log_memory_bytes,
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
-MOST_TOGETHER = 32
-_MOST_FILE_BYTES = 1 << 20
-"""The size of a small base file, and of small logs of a slice."""
-_MOST_BYTES = 1 << 22
-"""The bytes of base rows and log records that are merged at once, about."""
+MAX_SLICES = 32
+_MAX_FILE_BYTES = 1 << 20
+"""The largest base file, and the largest logs, of a small slice."""
+_MAX_BYTES = 1 << 22
+"""About the most bytes of base rows and log records that are merged together."""
 _BATCH_BYTES = 1 << 17
-"""The bytes of a batch that is not joined with the next one: a copy of larger ones costs more than it gains."""
+"""Batches of this size are not joined with the next one: the copy would cost more than it saves."""
 _FAULTS = (HudiReadError, pa.ArrowException)
-"""Faults of the files of one of the slices. Each slice is then read alone, so that the error names the file."""
+"""Errors in the files of a slice. Each slice is then read alone, so that the error names the file."""
 
 _PARQUET = ".parquet"
 _LOG = logging.getLogger(__name__)
 
 
-class _NotMergedTogetherError(Exception):
-    """Slices have to be read alone: their record positions do not fit, or a base file cannot be decoded at once."""
+class _ReadAloneError(Exception):
+    """The slices must be read alone: their record positions are not valid, or a base file cannot be decoded at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +69,7 @@ class SmallSlices:
 
 
 def are_read_together(request: RowRequest, context: ReadContext) -> bool:
-    """Whether a request may be answered for several small slices at a time: one for all rows, or those of some keys."""
+    """Whether a request may read small slices together: a request for all rows, or for the rows of some keys."""
     rule = context.merge_rule
     if request.row_filter is not None or context.commit_times is not None:
         return False
@@ -71,22 +77,22 @@ def are_read_together(request: RowRequest, context: ReadContext) -> bool:
 
 
 def is_small(split: RealtimeFileSplit) -> bool:
-    """Whether a slice may be read together with others; if its base file decompresses to much, it is read alone."""
+    """Whether a slice may be read together with others, by the sizes of its files."""
     if split.source_path is not None:
         return False
     if split.base_path is not None and not (split.base_path.endswith(_PARQUET) and split.base_size_bytes):
         return False
-    return max(split.base_size_bytes, split.log_size_bytes) <= _MOST_FILE_BYTES
+    return max(split.base_size_bytes, split.log_size_bytes) <= _MAX_FILE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenSlice:
-    """A slice with what was read of it."""
+    """A slice whose files have been read."""
 
     split: RealtimeFileSplit
     base: SmallParquetFile | None
     blocks: tuple[LogBlock, ...]
-    told: ToldPositions
+    record_positions: RecordPositions
     log_bytes: int
 
     @property
@@ -95,20 +101,20 @@ class _OpenSlice:
 
     @property
     def is_by_position(self) -> bool | None:
-        """Whether the records of all blocks seem to have positions in the base file; None without records."""
-        return self.told.are_complete if self.blocks else None
+        """Whether all log blocks store positions in the base file; None without blocks."""
+        return self.record_positions.are_complete if self.blocks else None
 
     @property
     def size_bytes(self) -> int:
         return self.log_bytes + (0 if self.base is None else self.base.size_bytes)
 
     def is_like(self, other: "_OpenSlice") -> bool:
-        """Whether the base files have the same columns, and both slices the same partition values."""
+        """Whether both base files have the same columns, and both slices the same partition values."""
         if self.split.path_values != other.split.path_values:
             return False
         if self.base is None or other.base is None:
             return self.base is other.base
-        # Columns with ids mean what they meant as of the instant of the file.
+        # With column ids, the schema of a file depends on its instant.
         has_ids = self.split.context.schema_history is not None
         if has_ids and self.split.base_instant_time != other.split.base_instant_time:
             return False
@@ -116,7 +122,7 @@ class _OpenSlice:
 
 
 class SmallSlicesReader:
-    """Reads small slices together, or one of them in the ordinary way where that fails.
+    """Reads small slices together; slices for which that fails are read one by one.
 
     Holds a few megabytes of rows in memory. ``batches`` can be called again.
     """
@@ -132,7 +138,7 @@ class SmallSlicesReader:
         self.schema = pa.schema([context.schema.field(name) for name in request.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The merged rows, in no particular order."""
+        """Yields the merged rows, in no particular order."""
         waiting: list[_OpenSlice] = []
         for split in self._read.split.slices:
             opened = self._opened(split)
@@ -146,7 +152,7 @@ class SmallSlicesReader:
         yield from self._rows_or_alone(waiting)
 
     def _opened(self, split: RealtimeFileSplit) -> _OpenSlice | None:
-        """The slice with its files read; None if it has to be read alone."""
+        """The slice with its files read; None if it must be read alone."""
         try:
             base = None if split.base_path is None else SmallParquetFile(self._read.storage, split, split.base_path)
             if base is not None:
@@ -156,10 +162,12 @@ class SmallSlicesReader:
         except (*_FAULTS, *PARQUET_ERRORS) as error:
             _LOG.debug("%s/%s is read alone: %r", split.partition_path, split.file_id, error)
             return None
-        told = ToldPositions(split, blocks, 0 if base is None else base.num_rows)
+        record_positions = RecordPositions(split, blocks, 0 if base is None else base.num_rows)
         log_bytes = bytes_when_decoded(blocks, self._row_bytes, self._log_memory_bytes)
-        opened = _OpenSlice(split=split, base=base, blocks=blocks, told=told, log_bytes=log_bytes)
-        is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MOST_BYTES
+        opened = _OpenSlice(
+            split=split, base=base, blocks=blocks, record_positions=record_positions, log_bytes=log_bytes
+        )
+        is_large = opened.base_rows > ROWS_PER_BATCH or opened.size_bytes > _MAX_BYTES
         is_large = is_large or not (base is None or base.is_bounded)
         return None if is_large or opened.log_bytes > self._log_memory_bytes else opened
 
@@ -168,11 +176,11 @@ class SmallSlicesReader:
             return
         try:
             rows = list(self._rows(slices))
-        except (*_FAULTS, _NotMergedTogetherError) as error:
-            names = ", ".join(f"{piece.split.partition_path}/{piece.split.file_id}" for piece in slices)
+        except (*_FAULTS, _ReadAloneError) as error:
+            names = ", ".join(f"{opened.split.partition_path}/{opened.split.file_id}" for opened in slices)
             _LOG.debug("%s are read one by one: %r", names, error)
-            for piece in slices:
-                yield from self._alone(piece.split)
+            for opened in slices:
+                yield from self._alone(opened.split)
             return
         yield from rows
 
@@ -183,11 +191,11 @@ class SmallSlicesReader:
         request, base = self._read.request, slices[0].base
         rule = self._context.merge_rule
         sink = RequestedRows(request, request.of_chosen_rows())
-        if rule is None or not any(piece.blocks for piece in slices):
+        if rule is None or not any(opened.blocks for opened in slices):
             if base is not None:
-                view, selector = base.view(self._columns), WantedRows(base, request)
+                view, selector = base.view(self._columns), RowSelector(base, request)
                 for stored in _stored(slices, view.file_columns):
-                    without = np.flatnonzero(~selector.among(stored))
+                    without = np.flatnonzero(~selector.mask(stored))
                     yield from view.passing(stored, request.of_chosen_rows(), without=without)
             return
         merging = _Merging(slices, rule.columns_to_read(self._columns, self._context.schema), request.record_keys)
@@ -195,7 +203,7 @@ class SmallSlicesReader:
 
 
 class _Merging:
-    """The merge of some slices whose base rows are concatenated, of all records or those of ``wanted_keys``."""
+    """The merge of slices whose base rows are concatenated: of all records, or of the records with ``wanted_keys``."""
 
     def __init__(self, slices: Sequence[_OpenSlice], columns: tuple[str, ...], wanted_keys: "Column | None") -> None:
         split = slices[0].split
@@ -205,21 +213,21 @@ class _Merging:
         self._wanted_keys = wanted_keys
         self._context = split.context
         self._decoder = BlockDecoder(split, columns)
-        self._row_starts = list(accumulate((piece.base_rows for piece in slices), initial=0))
-        self.is_by_position = any(piece.is_by_position for piece in slices)
+        self._row_starts = list(accumulate((opened.base_rows for opened in slices), initial=0))
+        self.is_by_position = any(opened.is_by_position for opened in slices)
         records = self._log_records()
         self.merger = FileSliceMerger(records, self._rule, self._context.defaults)
         if self.is_by_position and records.base_positions is None:
-            # Where a base file has several rows of one key, it matters how they are matched.
-            raise _NotMergedTogetherError("positions that do not fit")
+            # If a base file has several rows of one key, matching by key gives another result than by position.
+            raise _ReadAloneError("positions that do not fit")
         self.matched_columns = matched_columns(split, by_position=self.is_by_position)
 
     def rows(self, request: RowRequest) -> Iterator[MatchedRows]:
-        """The base rows that a request asks for, with their matches."""
+        """Yields the requested base rows with their matches."""
         base = self._slices[0].base
-        if base is None or not any(piece.base_rows for piece in self._slices):
+        if base is None or not any(opened.base_rows for opened in self._slices):
             return
-        view, selector = base.view(self._columns), WantedRows(base, request)
+        view, selector = base.view(self._columns), RowSelector(base, request)
         matched, keys = base.view(self.matched_columns), base.view(self._context.key_columns)
         parts = deque(_stored(self._slices, (*matched.file_columns, *view.file_columns)))
         checks = self.is_by_position and view.has_columns_of(keys)
@@ -231,16 +239,16 @@ class _Merging:
         start = 0
         while parts:
             part = parts.popleft()
-            of_part = matches.between(start, start + part.num_rows)
+            part_matches = matches.between(start, start + part.num_rows)
             start += part.num_rows
             if request.record_keys is not None:
-                # Log records have wanted keys, and so have their base rows.
-                positions = np.flatnonzero(selector.among(part))
-                part, of_part = part.take(pa.array(positions, pa.int64())), of_part.among(positions)
-            yield MatchedRows(matches=of_part, rows=part, view=view)
+                # All log records have requested keys, so no match is lost.
+                positions = np.flatnonzero(selector.mask(part))
+                part, part_matches = part.take(pa.array(positions, pa.int64())), part_matches.among(positions)
+            yield MatchedRows(matches=part_matches, rows=part, view=view)
 
     def matches(self, rows: pa.RecordBatch) -> KeyMatches:
-        """The matches of all base rows, with ``matched_columns``."""
+        """The matches of all base rows, given their ``matched_columns``."""
         fields = self._rule.ordering_fields if self._rule.orders_base else ()
         ordering = [ordering_values(name, rows) for name in fields]
         if self.is_by_position:
@@ -249,65 +257,67 @@ class _Merging:
         return self.merger.match(self._distinct(record_keys(rows, self._context), numbers), ordering)
 
     def check(self, matches: KeyMatches, view: BaseFileColumns, stored: pa.RecordBatch) -> None:
-        """Verify matches by position by record key; ``stored`` are all base rows with the columns of the view.
+        """Verifies matches by position against the record keys; ``stored`` are all base rows with the columns of the
+        view.
 
         Raises:
-            _NotMergedTogetherError: a log record has a position that is that of another key.
+            _ReadAloneError: a log record has the position of another key.
         """
-        chosen = stored.select(list(view.file_columns)).take(pa.array(matches.rows, pa.int64()))
+        matched = stored.select(list(view.file_columns)).take(pa.array(matches.rows, pa.int64()))
         numbers = np.searchsorted(self._row_starts, matches.rows, side="right") - 1
-        keys = self._distinct(record_keys(view.evolve(chosen), self._context), numbers)
+        keys = self._distinct(record_keys(view.evolve(matched), self._context), numbers)
         if not keys.equals(self.merger.log_records.keys.take(pa.array(matches.records, pa.int64()))):
-            raise _NotMergedTogetherError("positions of other record keys")
+            raise _ReadAloneError("positions of other record keys")
 
     def _log_records(self) -> LogRecordMap:
         decoded: list[LogRecords] = []
-        of_slices = [runs(deque(piece.blocks), self._decoder.likeness) for piece in self._slices]
-        # The first runs of blocks of all slices, then the second ones: in each slice, blocks keep their order.
-        for of_all in zip_longest(*of_slices):
-            alike: dict[Hashable, list[tuple[int, LogBlock]]] = {}
-            for number, run in enumerate(of_all):
-                if run is not None:
-                    blocks = alike.setdefault(self._decoder.likeness(run[0]) or number, [])
-                    blocks += ((number, block) for block in run)
-            decoded += [self._decoded(*zip(*blocks, strict=True)) for blocks in alike.values()]
+        groups_of_slices = [adjacent_groups(deque(opened.blocks), self._decoder.decode_key) for opened in self._slices]
+        # The first groups of all slices are decoded together, then the second ones, so that the blocks of each slice
+        # keep their order.
+        for groups in zip_longest(*groups_of_slices):
+            blocks_by_key: dict[Hashable, list[tuple[int, LogBlock]]] = {}
+            for number, group in enumerate(groups):
+                if group is not None:
+                    blocks = blocks_by_key.setdefault(self._decoder.decode_key(group[0]) or number, [])
+                    blocks += ((number, block) for block in group)
+            decoded += [self._decoded(*zip(*blocks, strict=True)) for blocks in blocks_by_key.values()]
         defaults = self._context.defaults
         return build_record_map(decoded, self._rule, self._decoder.schema, defaults, by_position=self.is_by_position)
 
     def _decoded(self, numbers: Sequence[int], blocks: Sequence[LogBlock]) -> LogRecords:
-        """The records of alike blocks, each of the slice with its number."""
-        if self._decoder.likeness(blocks[0]) is None:
+        """The records of blocks with one ``decode_key``; ``numbers`` are the numbers of their slices."""
+        if self._decoder.decode_key(blocks[0]) is None:
             (block,) = blocks
             records = self._decoder.decode(block)
             counts = [len(records.keys)]
         else:
-            records, counts = self._decoder.together(blocks)
-        told = list(map(self._positions, numbers, blocks, counts))
-        found = replace(
+            records, counts = self._decoder.decode_concatenated(blocks)
+        positions = list(map(self._positions, numbers, blocks, counts))
+        records_of_slices = replace(
             records,
             keys=self._distinct(records.keys, np.repeat(np.array(numbers), counts)),
-            base_positions=all_positions(told) if self.is_by_position else _known_positions(told, counts),
+            base_positions=all_positions(positions) if self.is_by_position else _joined_positions(positions, counts),
         )
         if self._wanted_keys is None:
-            return found
-        return selected(found, as_booleans(pc.is_in(records.keys, value_set=self._wanted_keys)))
+            return records_of_slices
+        return selected(records_of_slices, as_booleans(pc.is_in(records.keys, value_set=self._wanted_keys)))
 
     def _positions(self, number: int, block: LogBlock, records: int) -> Positions | None:
-        piece = self._slices[number]
-        positions = piece.told.positions(block, records)
+        opened = self._slices[number]
+        positions = opened.record_positions.positions(block, records)
         return None if positions is None else positions + self._row_starts[number]
 
     def _distinct(self, keys: Column, numbers: Positions) -> Column:
-        """The keys, each with the number of its slice."""
+        """The keys, prefixed with the numbers of their slices."""
         if len(self._slices) == 1:
             return keys
         prefixes = pa.array([f"{number}/" for number in range(len(self._slices))])
-        of_keys: Column = prefixes.take(pa.array(numbers, pa.int64()))
-        return pc.binary_join_element_wise(of_keys, keys, "")  # type: ignore[call-overload,no-any-return]
+        prefix_of_key: Column = prefixes.take(pa.array(numbers, pa.int64()))
+        return pc.binary_join_element_wise(prefix_of_key, keys, "")  # type: ignore[call-overload,no-any-return]
 
 
-def _known_positions(parts: Sequence[Positions | None], counts: Sequence[int]) -> Positions | None:
-    """The positions of all parts, one after another, -1 where they are not known; None if none are."""
+def _joined_positions(parts: Sequence[Positions | None], counts: Sequence[int]) -> Positions | None:
+    """The positions of all parts, with -1 for the records of a part without positions; None if no part has any."""
     if all(part is None for part in parts):
         return None
     return np.concatenate(
@@ -316,43 +326,43 @@ def _known_positions(parts: Sequence[Positions | None], counts: Sequence[int]) -
 
 
 def _fits(opened: _OpenSlice, waiting: Sequence[_OpenSlice]) -> bool:
-    """Whether a slice can be read with those that wait."""
-    together = (*waiting, opened)
-    if sum(piece.size_bytes for piece in together) > _MOST_BYTES:
+    """Whether a slice can be merged with the waiting ones."""
+    candidates = (*waiting, opened)
+    if sum(candidate.size_bytes for candidate in candidates) > _MAX_BYTES:
         return False
-    if len({piece.is_by_position for piece in together} - {None}) > 1:
+    if len({candidate.is_by_position for candidate in candidates} - {None}) > 1:
         return False
-    return sum(piece.base_rows for piece in together) <= ROWS_PER_BATCH and together[0].is_like(opened)
+    return sum(candidate.base_rows for candidate in candidates) <= ROWS_PER_BATCH and candidates[0].is_like(opened)
 
 
 def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The base rows of all slices with columns of the files; batches that would be very small are one."""
+    """Yields the base rows of all slices with columns of the files; very small batches are joined."""
     names = tuple(dict.fromkeys(columns))
-    found: list[pa.RecordBatch] = []
-    for piece in slices:
+    batches: list[pa.RecordBatch] = []
+    for opened in slices:
         try:
-            found += piece.base.rows(names) if piece.base is not None else ()
+            batches += opened.base.rows(names) if opened.base is not None else ()
         except PARQUET_ERRORS as error:
-            raise _NotMergedTogetherError(f"{piece.split.base_path} cannot be decoded") from error
-        if sum(batch.nbytes for batch in found) >= _BATCH_BYTES:
-            yield from _concatenated(found)
-            found = []
-    yield from _concatenated(found)
+            raise _ReadAloneError(f"{opened.split.base_path} cannot be decoded") from error
+        if sum(batch.nbytes for batch in batches) >= _BATCH_BYTES:
+            yield from _concatenated(batches)
+            batches = []
+    yield from _concatenated(batches)
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return batches if len(batches) <= 1 else [pa.concat_batches(batches)]  # type: ignore[attr-defined]
 
 
-def small_groups(sizes: int, cores: int, *, are_held: bool = False) -> Iterator[int]:
-    """How many of so many small slices to read together, one time after another.
+def small_groups(remaining: int, cores: int, *, materialized: bool = False) -> Iterator[int]:
+    """Yields the numbers of small slices to read together, until all are covered.
 
-    Few at first, so that rows come, unless all rows ``are_held`` before one is given out.
+    The first groups are small so that rows arrive early, unless all rows are ``materialized`` before any is returned.
     """
-    most = min(MOST_TOGETHER, max(1, -(-sizes // (cores if are_held else 2 * cores))))
+    max_size = min(MAX_SLICES, max(1, -(-remaining // (cores if materialized else 2 * cores))))
     doubled = accumulate(repeat(2), lambda a, b: a * b, initial=1)
-    ramp = repeat(most) if are_held else (size for same in doubled for size in repeat(same, cores))
-    while sizes > 0:
-        size = min(sizes, most, next(ramp))
+    ramp = repeat(max_size) if materialized else (size for same in doubled for size in repeat(same, cores))
+    while remaining > 0:
+        size = min(remaining, max_size, next(ramp))
         yield size
-        sizes -= size
+        remaining -= size

@@ -1,4 +1,4 @@
-"""Rows in a temporary file, in parts by the hash of their record keys; each part can be read by itself."""
+"""Rows in a temporary file, divided into parts by the hash of their record keys; each part can be read by itself."""
 
 import json
 import tempfile
@@ -15,7 +15,7 @@ from hudi_bridge.merge.record_map import LogRecords, key_hashes
 Hashes = npt.NDArray[np.uint64]
 
 _WAITING_BYTES = 1 << 22
-"""Rows are written once there are that many bytes of them: each part of them costs a write, and a read later."""
+"""Rows are buffered up to this size, because each write costs one read for each part later."""
 _MARKS = 1 << 22
 _MARK_SHIFT = np.uint64(40)
 _ABSENT = b"absent"
@@ -24,25 +24,25 @@ _ABSENT = b"absent"
 class PartsOnDisk:
     """Record batches of any schema, whose rows are divided into parts.
 
-    The file has no name, so it goes with this object, or with the process.
+    The temporary file has no name, so it vanishes with this object or with the process.
     """
 
     def __init__(self, parts: int) -> None:
-        """No rows yet.
+        """Creates the temporary file.
 
         Raises:
-            OSError: there is no room for temporary files.
+            OSError: temporary files cannot be created.
         """
         self.parts = parts
         self._file = tempfile.TemporaryFile(prefix="hudi-bridge-")  # noqa: SIM115 - closed with this object
         weakref.finalize(self, self._file.close)
-        self._places: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
+        self._chunks: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
         self._end = 0
         self._waiting: list[tuple[pa.RecordBatch, Hashes]] = []
         self._options = pa.ipc.IpcWriteOptions(compression="lz4")
 
     def add(self, rows: pa.RecordBatch, hashes: Hashes) -> None:
-        """Add rows with the hashes of their keys.
+        """Adds rows with the hashes of their keys.
 
         Raises:
             OSError: the file cannot be written.
@@ -54,13 +54,13 @@ class PartsOnDisk:
             self._write()
 
     def of_part(self, part: int) -> Iterator[pa.RecordBatch]:
-        """The rows of one part, in the order in which they were added.
+        """Yields the rows of one part, in the order in which they were added.
 
         Raises:
             OSError: the file cannot be written or read.
         """
         self._write()
-        for start, size in self._places[part]:
+        for start, size in self._chunks[part]:
             self._file.seek(start)
             with pa.ipc.open_stream(self._file.read(size)) as stream:
                 yield stream.read_next_batch()
@@ -80,33 +80,33 @@ class PartsOnDisk:
                 stream.write_batch(rows.slice(start, end - start))
             self._file.seek(self._end)
             size = self._file.write(content.getvalue())
-            self._places[int(part_of_row[start])].append((self._end, size))
+            self._chunks[int(part_of_row[start])].append((self._end, size))
             self._end += size
 
 
 class LogRecordsOnDisk:
-    """Log records in parts by their keys."""
+    """Log records, divided into parts by their keys."""
 
     def __init__(self, parts: int) -> None:
-        """No records yet; raises like ``PartsOnDisk``."""
+        """Starts without records; raises like ``PartsOnDisk``."""
         self._parts = PartsOnDisk(parts)
         self._marks = np.zeros(_MARKS, dtype=np.bool_)
         self.is_partial = False
         """Whether some are partial updates."""
 
     def add(self, records: LogRecords) -> None:
-        """Add the records that follow; raises like ``PartsOnDisk``."""
+        """Adds the next records; raises like ``PartsOnDisk``."""
         hashes = key_hashes(records.keys)
         self._marks[_mark_of(hashes)] = True
         self.is_partial = self.is_partial or bool(records.absent)
         self._parts.add(_stored(records), hashes)
 
     def may_hold(self, hashes: Hashes) -> Booleans:
-        """Whether there may be records of the keys with these hashes."""
+        """A mask of the key hashes that may belong to a log record."""
         return self._marks[_mark_of(hashes)]
 
     def of_part(self, part: int) -> Iterator[LogRecords]:
-        """The records of one part, in their order; raises like ``PartsOnDisk``."""
+        """Yields the records of one part, in their order; raises like ``PartsOnDisk``."""
         return map(_restored, self._parts.of_part(part))
 
 

@@ -1,4 +1,4 @@
-"""Turns the columns of a file into the columns of a split.
+"""Converts the columns of a file into the columns of a split.
 
 A base file has the schema as of the instant in its name, a log block as of the instant in its header.
 """
@@ -25,8 +25,8 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _NULL_PART = "__null__"
 _EMPTY_PART = "__empty__"
-# The formats of which floats become doubles as those of Parquet do.
-_AS_PARQUET = (StoredAs.PARQUET, StoredAs.LANCE)
+_WIDENED_AS_PARQUET = (StoredAs.PARQUET, StoredAs.LANCE)
+"""Formats whose floats become doubles as in Parquet files."""
 
 
 def plan_file_evolution(
@@ -39,14 +39,20 @@ def plan_file_evolution(
     stored_as: StoredAs,
     defaults: Defaults = (),
 ) -> Evolution:
-    """Plans the evolution of a file or log block written at an instant to the columns of the query.
+    """Plans the conversion of a file or log block to the columns of the query.
 
-    ``stored_as`` is the format that the values are stored in. ``defaults`` are for the columns that are not there, if
-    these have no ids.
+    Args:
+        file_schema: the columns of the file.
+        query_schema: the columns to return.
+        instant_time: when the file was written, which selects the version of the schema with column ids.
+        context: the context of the query.
+        path: names the file in errors.
+        stored_as: the format that the values are stored in.
+        defaults: values for columns that the file lacks, if the table has no column ids.
 
     Raises:
-        SchemaEvolutionError: a column's type cannot become the query's.
-        UnsupportedTableError: a default is not of its column's type.
+        SchemaEvolutionError: a stored type cannot be converted to the type of the query.
+        UnsupportedTableError: a default does not have the type of its column.
     """
     file_ids, query_ids = internal_schemas(instant_time, context)
     return plan_evolution(
@@ -57,7 +63,7 @@ def plan_file_evolution(
         path=path,
         stored_as=stored_as,
         floats_by_text=_floats_by_text(context.float_widening, stored_as),
-        # Floats keep their exact value in 0.x alone.
+        # Only 0.x widens floats exactly, and only 0.x does not read times as text.
         reads_times_as_text=context.float_widening is not FloatWidening.EXACT,
         defaults=defaults,
     )
@@ -66,19 +72,21 @@ def plan_file_evolution(
 def _floats_by_text(widening: FloatWidening, stored_as: StoredAs) -> FloatsByText:
     if widening is FloatWidening.BY_TEXT:
         return FloatsByText.EVERYWHERE
-    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and stored_as in _AS_PARQUET:
+    if widening is FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS and stored_as in _WIDENED_AS_PARQUET:
         return FloatsByText.COLUMNS
     return FloatsByText.NOWHERE
 
 
 def internal_schemas(instant_time: str, context: ReadContext) -> tuple[InternalSchema | None, InternalSchema | None]:
-    """The schemas with column ids of a file written at an instant and of the query; None if the table has no ids."""
+    """The schemas with column ids of a file written at an instant, and of the query; None if the table has no ids."""
     versions = schema_versions(context)
     return (None, None) if versions is None else (schema_for_instant(versions[1], instant_time), versions[0])
 
 
 def schema_versions(context: ReadContext) -> tuple[InternalSchema, tuple[InternalSchema, ...]] | None:
-    """The schema of the query with column ids, and all versions of the table's; None if columns are matched by name."""
+    """The query's schema with column ids, and all versions of the table's schema; None if columns
+    are matched by name.
+    """
     if context.schema_ids is None or context.schema_history is None:
         return None
     return _schema(context.schema_ids), _history(context.schema_history)
@@ -95,7 +103,7 @@ def _history(text: str) -> tuple[InternalSchema, ...]:
 
 
 def without_path_columns(schema: pa.Schema, split: RealtimeFileSplit) -> pa.Schema:
-    """The columns of the schema that are read from files."""
+    """The columns of the schema that are stored in files."""
     values = split.path_values
     return pa.schema([field for field in schema if field.name not in values])
 
@@ -115,10 +123,12 @@ def with_path_columns(rows: pa.RecordBatch, schema: pa.Schema, split: RealtimeFi
 
 
 def record_keys(rows: pa.RecordBatch, context: ReadContext) -> Column:
-    """The record key of each row, as text; built from the key fields in a table without meta columns.
+    """The record key of each row, as text; it is built from the key fields if the table has no meta columns.
 
-    Source: ``RecordContext.virtualKeyExtractor`` and ``KeyGenerator.constructRecordKey`` of Hudi. A delete block has
-    the key that the writer's key generator made, which is another one for dates: there, the delete finds no row.
+    A delete block has the key that the writer's key generator made. For dates it differs, so that the delete matches no
+    row.
+
+    Source: ``RecordContext.virtualKeyExtractor`` and ``KeyGenerator.constructRecordKey`` of Hudi.
     """
     if context.populates_meta_fields:
         return rows.column(RECORD_KEY_COLUMN)

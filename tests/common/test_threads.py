@@ -13,11 +13,11 @@ import pytest
 
 from hudi_bridge.common import threads
 from hudi_bridge.common.threads import (
-    begun,
-    iter_ahead,
     iter_parallel,
     map_in_threads,
     map_while_waiting,
+    prefetch,
+    prefetch_one,
     turns_of_process,
 )
 
@@ -101,7 +101,7 @@ def test_an_error_ends_all() -> None:
     assert len(asked) < 1000
 
 
-@pytest.mark.parametrize("items", [lambda: iter_parallel([endless] * 4), lambda: iter_ahead(endless)])
+@pytest.mark.parametrize("items", [lambda: iter_parallel([endless] * 4), lambda: prefetch_one(endless)])
 @pytest.mark.parametrize(
     "step",
     [
@@ -136,7 +136,7 @@ def test_an_interrupt_while_threads_start_or_end_leaves_none(
 
 
 def test_an_interrupt_of_what_is_done_meanwhile_leaves_none() -> None:
-    with pytest.raises(KeyboardInterrupt), begun(endless()):
+    with pytest.raises(KeyboardInterrupt), prefetch(endless()):
         raise KeyboardInterrupt
 
 

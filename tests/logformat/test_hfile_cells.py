@@ -47,7 +47,7 @@ def test_where_cells_begin(cells: list[bytes]) -> None:
 @pytest.mark.parametrize("lengths", [1, 16])
 def test_keys_of_few_lengths_are_not_walked_over(lengths: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell_bytes(cell_key("k" * (1 + number % lengths)), b"%d" % number) for number in range(1000)]
-    monkeypatch.delattr(hfile, "_one_after_another")
+    monkeypatch.delattr(hfile, "_in_turn")
     assert starts(cells) == ends(cells)[:-1]
 
 

@@ -234,7 +234,7 @@ def test_bytes_that_are_not_there(tmp_path: Path, files: Path, reference: Any, f
 
 
 def test_more_bytes_than_a_value_can_have(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blobs, "_MOST_BYTES", 9)
+    monkeypatch.setattr(blobs, "_MAX_BYTES", 9)
     writer = table_of(tmp_path / "table", {"external_path": f"{files}/one.bin"})
     with pytest.raises(UnsupportedTableError, match=r"size of a BLOB: found 10 bytes of .*one\.bin"):
         found_in(writer, str(files))

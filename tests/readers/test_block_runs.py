@@ -18,7 +18,7 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers import block_decoder, log_scan
-from hudi_bridge.readers.block_decoder import BlockDecoder, runs
+from hudi_bridge.readers.block_decoder import BlockDecoder, adjacent_groups
 from hudi_bridge.readers.log_scan import LogScan
 from tests.support.compare import differences
 from tests.support.slice_reads import slice_read
@@ -47,8 +47,8 @@ def test_runs_keep_the_order_and_their_limits(given_blocks: list[tuple[str | Non
     likeness = {id(block): alike for block, (alike, _) in zip(blocks, given_blocks, strict=True)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_decoder, "_SMALL_BYTES", 10)
-        patch.setattr(block_decoder, "_RUN_BYTES", 25)
-        found = list(runs(deque(blocks), lambda block: likeness[id(block)]))
+        patch.setattr(block_decoder, "_GROUP_BYTES", 25)
+        found = list(adjacent_groups(deque(blocks), lambda block: likeness[id(block)]))
     assert [id(block) for run in found for block in run] == [id(block) for block in blocks]
     for run in found:
         sizes = [block.content.size for block in run]
@@ -106,7 +106,7 @@ def test_rows_are_those_of_blocks_that_are_decoded_alone(
 ) -> None:
     written(tmp_path, with_positions=with_positions)
     options: dict[str, Any] = {} if log_memory is None else {"log_memory_bytes": log_memory}
-    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     together = answers(HudiTable.open(tmp_path, **options))
     monkeypatch.setattr(block_decoder, "_SMALL_BYTES", -1)
     for alone, found in zip(answers(HudiTable.open(tmp_path, **options)), together, strict=True):
@@ -121,13 +121,13 @@ def test_blocks_are_decoded_together_and_keep_their_positions(
     table = written(tmp_path, with_positions=with_positions).open()
     (split,) = table.splits()
     decoded: list[int] = []
-    of_run = BlockDecoder.of_run
+    decode_group = BlockDecoder.decode_group
 
     def noting(self: BlockDecoder, blocks: Sequence[LogBlock], *joined: Any) -> LogRecords:
         decoded.append(len(blocks))
-        return of_run(self, blocks, *joined)
+        return decode_group(self, blocks, *joined)
 
-    monkeypatch.setattr(BlockDecoder, "of_run", noting)
+    monkeypatch.setattr(BlockDecoder, "decode_group", noting)
     records = LogScan(slice_read(table._state.storage, split), base_rows=20).records()
     assert max(decoded) > 5
     assert (records.base_positions is not None) == with_positions
@@ -147,7 +147,7 @@ def damaged(table: TableWriter, number: int, text: str) -> Path:
 def test_damage_is_said_of_the_block_that_it_is_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, row_filter: pc.Expression | None
 ) -> None:
-    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     path = damaged(written(tmp_path, with_positions=False), 17, text)
     with pytest.raises(CorruptLogFileError, match=path.name.replace(".", r"\.")):
         HudiTable.open(tmp_path).snapshot().to_table(filter=row_filter)

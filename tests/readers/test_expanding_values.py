@@ -83,34 +83,34 @@ def test_usual_values_are_read_as_ever(tmp_path: Path) -> None:
     texts = pa.array([f"a text {number % 1000}" for number in range(200_000)])
     columns = {"t": texts, "l": pa.array([["x", "y"]] * 200_000), "n": pa.array(range(200_000))}
     values, chunks = values_of(tmp_path / "f.parquet", columns)
-    assert values.most_rows(chunks, 131_072) == 131_072
+    assert values.max_rows(chunks, 131_072) == 131_072
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.binary(TEXT_BYTES)])
 def test_long_values_make_batches_short(tmp_path: Path, kind: pa.DataType) -> None:
     values, chunks = values_of(tmp_path / "f.parquet", {"t": referring(b"v" * TEXT_BYTES, kind)})
-    assert 1 <= values.most_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
+    assert 1 <= values.max_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
     structs = pa.StructArray.from_arrays([referring(b"v" * TEXT_BYTES, kind)], names=["a"])
     values, chunks = values_of(tmp_path / "s.parquet", {"t": structs})
-    assert 1 <= values.most_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
+    assert 1 <= values.max_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
 
 
 def test_a_dictionary_that_the_first_page_does_not_refer_to_is_seen(tmp_path: Path) -> None:
     """A page without values leaves Arrow's reader without the dictionary."""
     texts = pa.DictionaryArray.from_arrays(pa.array([None] * 2000 + [0] * 2000, pa.int32()), ["v" * TEXT_BYTES])
     values, chunks = values_of(tmp_path / "f.parquet", {"t": texts}, data_page_size=64, write_batch_size=100)
-    assert 1 <= values.most_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
+    assert 1 <= values.max_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
 
 
 def test_lists_make_batches_short_or_are_refused(tmp_path: Path) -> None:
     lists = pa.ListArray.from_arrays(pa.array(range(0, ROWS + 1, 3), pa.int32()), referring("v" * TEXT_BYTES))
     values, chunks = values_of(tmp_path / "f.parquet", {"l": lists})
-    assert 1 <= values.most_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
+    assert 1 <= values.max_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
     one_row = pa.ListArray.from_arrays(pa.array([0, ROWS], pa.int32()), referring("v" * TEXT_BYTES))
     values, chunks = values_of(tmp_path / "g.parquet", {"l": one_row})
     with pytest.raises(UnsupportedTableError, match=r"size of rows.*3000000000 bytes of l.list.element.*f.parquet"):
-        values.most_rows(chunks, ROWS)
+        values.max_rows(chunks, ROWS)
 
 
 def test_a_log_block_that_expands_to_more_than_a_batch_holds_is_refused(tmp_path: Path) -> None:
@@ -146,33 +146,33 @@ def test_no_more_is_read_than_it_takes_to_know() -> None:
     texts = pa.array([f"a text {number}" for number in range(40_000)])
     few, many = pa.array([f"{number % 50}" for number in range(40_000)]), pa.array([["x", "y"]] * 40_000)
     file, values, chunks = counting(pa.table({"few": few, "many": many, "texts": texts}), compression="gzip")
-    assert values.most_rows([chunks[0], chunks[2]], 100) == 100
+    assert values.max_rows([chunks[0], chunks[2]], 100) == 100
     assert not file.sizes
     # Headers alone, then the lengths of the long dictionary as well.
-    assert values.most_rows(chunks[:2], 10_000) == 10_000
+    assert values.max_rows(chunks[:2], 10_000) == 10_000
     assert max(file.sizes) < 100
-    assert values.most_rows(chunks, 10_000) == 10_000
+    assert values.max_rows(chunks, 10_000) == 10_000
     assert [size for size in file.sizes if size > 100] == [file.sizes[-1]]
     before = list(file.sizes)
     assert len(before) <= len(chunks) + 1
-    assert values.most_rows(chunks, 10_000) == 10_000
+    assert values.max_rows(chunks, 10_000) == 10_000
     assert file.sizes == before
 
 
 def test_many_columns_with_harmless_dictionaries_make_no_short_batches() -> None:
     texts = {f"c{number}": [f"{row % 300:08}" for row in range(20_000)] for number in range(200)}
     _, values, chunks = counting(pa.table(texts))
-    assert values.most_rows(chunks, 20_000) == 20_000
+    assert values.max_rows(chunks, 20_000) == 20_000
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
 def test_lengths_are_known_in_every_compression(compression: str) -> None:
     texts = pa.array([f"a text {number}" for number in range(40_000)])
     _, values, chunks = counting(pa.table({"t": texts}), compression=compression)
-    assert values.most_rows(chunks, 40_000) == 40_000
+    assert values.max_rows(chunks, 40_000) == 40_000
     long = pa.array([*(f"a text {number}" for number in range(39_990)), *["v" * 100_000] * 10])
     _, values, chunks = counting(pa.table({"t": long}), compression=compression)
-    assert 1 <= values.most_rows(chunks, 40_000) <= MOST_BYTES // 100_000
+    assert 1 <= values.max_rows(chunks, 40_000) <= MOST_BYTES // 100_000
 
 
 def test_dictionaries_are_seen_that_the_footer_does_not_name() -> None:
@@ -194,7 +194,7 @@ def test_dictionaries_are_seen_that_the_footer_does_not_name() -> None:
     assert pq.ParquetFile(pa.BufferReader(file.content), read_dictionary=["t"]).read().num_rows == ROWS
     source: Any = file
     values = DictionaryValues(file=source, footer=footer, row_group=0, path="f.parquet")
-    assert 1 <= values.most_rows([chunk], ROWS) <= MOST_BYTES // TEXT_BYTES
+    assert 1 <= values.max_rows([chunk], ROWS) <= MOST_BYTES // TEXT_BYTES
 
 
 def longest_by_walk(content: bytes, values: int) -> int:
@@ -246,7 +246,7 @@ def test_damaged_pages_make_batches_shorter_or_are_errors(damage: list[tuple[int
         content[4 + position] = byte
     file.content = bytes(content)
     try:
-        most = values.most_rows(chunks, 20_000)
+        most = values.max_rows(chunks, 20_000)
     except PARQUET_ERRORS:
         most = 1
     assert 1 <= most <= 20_000

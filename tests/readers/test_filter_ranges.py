@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_bridge.readers.column_ranges import _range_of, hull, may_pass, may_pass_in_any
+from hudi_bridge.readers.column_ranges import _array_range, hull, may_pass, may_pass_in_any
 from tests.support.strength import examples
 
 TIME = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -76,7 +76,10 @@ def test_no_set_with_a_passing_row_is_passed_over(
     ranges: dict[str, Any] = {
         name: (
             KINDS[name][0],
-            [data.draw(st.just(_range_of(table.column(name).combine_chunks())) | st.just(False)) for table in tables],
+            [
+                data.draw(st.just(_array_range(table.column(name).combine_chunks())) | st.just(False))
+                for table in tables
+            ],
         )
         for name in data.draw(known)
     }
@@ -96,7 +99,7 @@ def test_no_row_with_values_of_several_files_is_passed_over(
     tables = [pa.Table.from_pylist(rows, SCHEMA) for rows in files]
     known = data.draw(st.lists(st.sampled_from(sorted(KINDS)), unique=True))
     ranges: dict[str, Any] = {
-        name: (KINDS[name][0], [tuple(_range_of(table.column(name).combine_chunks()) for table in tables)])
+        name: (KINDS[name][0], [tuple(_array_range(table.column(name).combine_chunks()) for table in tables)])
         for name in known
     }
     rows = [row for of_file in files for row in of_file]

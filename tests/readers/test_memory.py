@@ -118,13 +118,13 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     memory = 4 * MB
     found: list[int] = []
     decoded: list[LogBlock] = []
-    decode = BlockDecoder.pieces
+    decode = BlockDecoder.decode_in_chunks
 
-    def counted(decoder: BlockDecoder, block: LogBlock, *, are_held: bool = True) -> Iterator[LogRecords]:
+    def counted(decoder: BlockDecoder, block: LogBlock, *, materialized: bool = True) -> Iterator[LogRecords]:
         decoded.append(block)
-        return decode(decoder, block, are_held=are_held)
+        return decode(decoder, block, materialized=materialized)
 
-    monkeypatch.setattr(BlockDecoder, "pieces", counted)
+    monkeypatch.setattr(BlockDecoder, "decode_in_chunks", counted)
 
     def read(limit: int | None) -> None:
         batches = HudiTable.open(str(table.folder), log_memory_bytes=limit).snapshot().to_batches()

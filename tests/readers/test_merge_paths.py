@@ -62,13 +62,13 @@ def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, mon
     filters: list[Any] = [pc.field(column).is_valid() for column in rows.schema.names]
     filters += [pc.field(column) == rows.column(column)[0] for column in (rows.schema.names[0], "id")]
     expected = [dataset.to_table(filter=row_filter) for row_filter in filters]
-    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     for row_filter, found in zip(filters, expected, strict=True):
         assert not differences(found, dataset.to_table(filter=row_filter))
 
 
 def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     dataset = HudiTable.open(str(golden_case("d_log_only_120") / "table")).snapshot()
     times = dataset.to_table(columns=["_hoodie_commit_time"]).column(0)
     row_filter = pc.field("_hoodie_commit_time") == times[0]
@@ -135,7 +135,7 @@ def test_parts_are_no_larger_than_arrays_can_be_however_much_memory_there_is(mon
     path = str(golden_case("b_event_time_120") / "table")
     whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=1 << 40)
     expected = whole.snapshot().to_table()
-    monkeypatch.setattr(log_scan, "_MOST_BYTES", 300)
+    monkeypatch.setattr(log_scan, "_MAX_COLUMN_BYTES", 300)
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
     assert LogScan(slice_read(parts._state.storage, split, 1 << 40)).parts > 1
     assert not differences(expected, parts.snapshot().to_table())
@@ -152,7 +152,7 @@ def test_records_of_a_part_that_are_larger_than_arrays_can_be_are_refused(
     split = max(table.splits(), key=lambda one: one.log_size_bytes)
     scan = LogScan(slice_read(table._state.storage, split))
     if is_large:
-        monkeypatch.setattr(log_scan, "_MOST_BYTES", 1)
+        monkeypatch.setattr(log_scan, "_MAX_COLUMN_BYTES", 1)
         with pytest.raises(UnsupportedTableError, match=r"size of log records: .*\.log\..*lower log_memory_bytes"):
             scan.records_of_part(0)
     else:
@@ -196,7 +196,7 @@ def duplicates(folder: Path) -> TableWriter:
 def rows_by_every_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Keys and values, which are the same whatever way they are read."""
     columns = ["id", "value"]
-    monkeypatch.setattr(log_scan, "_LEAST_LATE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     whole, parts = HudiTable.open(folder), HudiTable.open(folder, log_memory_bytes=300)
     rows = whole.snapshot().to_table(columns=columns)
     expected = rows.filter(pc.field("id") == "k1")

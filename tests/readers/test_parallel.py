@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_bridge.common.threads import Turns, begun, iter_ahead, iter_parallel, turns_of_process
+from hudi_bridge.common.threads import Turns, iter_parallel, prefetch, prefetch_one, turns_of_process
 from hudi_bridge.errors import CorruptLogFileError
 
 Source = Callable[[], Iterator[pa.RecordBatch]]
@@ -76,13 +76,13 @@ def test_sources_are_read_at_the_same_time() -> None:
 
 def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hudi_bridge.common.threads._FIRST_ALONE_SECONDS", 60.0)
-    begun = []
+    started = []
 
     def source(number: int) -> Source:
         def batches() -> Iterator[pa.RecordBatch]:
-            begun.append(number)
+            started.append(number)
             yield batch(number)
-            while number == 0 and len(begun) < 4:
+            while number == 0 and len(started) < 4:
                 time.sleep(0.001)
             yield batch(number)
 
@@ -90,9 +90,9 @@ def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypat
 
     found = iter_parallel([source(number) for number in range(4)], first_alone=True)
     assert next(found).column("n")[0].as_py() == 0
-    assert begun == [0]
+    assert started == [0]
     assert sorted(row.column("n")[0].as_py() for row in found) == [0, 1, 1, 2, 2, 3, 3]
-    assert sorted(begun) == [0, 1, 2, 3]
+    assert sorted(started) == [0, 1, 2, 3]
 
 
 def test_sources_do_not_wait_long_for_the_first_one() -> None:
@@ -111,15 +111,15 @@ def test_sources_do_not_wait_long_for_the_first_one() -> None:
 
 def test_nothing_else_is_begun_for_a_consumer_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hudi_bridge.common.threads._FIRST_ALONE_SECONDS", 60.0)
-    begun = []
+    started = []
 
     def other() -> Iterator[pa.RecordBatch]:
-        begun.append(1)
+        started.append(1)
         yield batch(1)
 
     with closing(iter_parallel([numbers(*range(1000)), other, other], first_alone=True)) as batches:
         next(batches)
-    assert begun == []
+    assert started == []
 
 
 @pytest.mark.parametrize("use_threads", [True, False])
@@ -250,7 +250,7 @@ def test_a_thread_runs_few_items_ahead_and_no_further() -> None:
             made.append(number)
             yield number
 
-    items = iter_ahead(source)
+    items = prefetch_one(source)
     assert next(items) == 0
     time.sleep(0.02)
     assert len(made) <= 3
@@ -262,7 +262,7 @@ def test_an_error_ahead_comes_after_the_items_before_it() -> None:
         yield 1
         raise DAMAGE
 
-    items = iter_ahead(source)
+    items = prefetch_one(source)
     assert next(items) == 1
     with pytest.raises(CorruptLogFileError):
         next(items)
@@ -277,10 +277,10 @@ def test_the_first_batch_is_made_while_the_consumer_does_something_else(most: in
         yield batch(1)
         yield batch(2)
 
-    with begun(source(), most) as batches:
+    with prefetch(source(), most) as batches:
         assert made.wait(5)
         assert list(batches) == [batch(1), batch(2)]
-    with begun(iter(()), most) as nothing:
+    with prefetch(iter(()), most) as nothing:
         assert list(nothing) == []
 
 
@@ -293,7 +293,7 @@ def test_a_background_thread_makes_a_limited_number_of_batches_and_of_bytes(rows
             made.append(number)
             yield pa.record_batch({"n": np.full(rows, number)})
 
-    with begun(source()) as batches:
+    with prefetch(source()) as batches:
         until = time.monotonic() + 10
         while len(made) < most and time.monotonic() < until:
             time.sleep(0.001)
@@ -308,7 +308,7 @@ def test_an_error_in_the_first_batch_reaches_the_consumer() -> None:
         raise DAMAGE
         yield batch(1)
 
-    with pytest.raises(CorruptLogFileError), begun(source()) as batches:
+    with pytest.raises(CorruptLogFileError), prefetch(source()) as batches:
         next(batches)
 
 

@@ -17,7 +17,7 @@ from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
-from hudi_bridge.readers.small_slices import MOST_TOGETHER, SmallSlices, small_groups
+from hudi_bridge.readers.small_slices import MAX_SLICES, SmallSlices, small_groups
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.split_reader import reader_for, with_small_ones_together
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -198,7 +198,7 @@ def test_what_decompresses_to_much_is_read_alone(
 ) -> None:
     table.base_file(at(3), [row("large", 1, "x" * 20_000)], file_id="f3-0")
     table.commit(at(3))
-    monkeypatch.setattr(small_slices, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(small_slices, "_MAX_BYTES", 10_000)
     slices = slices_of(table.folder)
     found = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["id"])
     assert sorted(map(str, found["id"].to_pylist())) == ["added", "added", "added", "k0", "k1", "k2", "large"]
@@ -224,14 +224,14 @@ def test_groups_are_all_slices_and_small_at_first(small: int, cores: int) -> Non
     sizes = list(small_groups(small, cores))
     assert sum(sizes) == small
     assert sizes[:1] in ([], [1])
-    assert all(0 < size <= MOST_TOGETHER for size in sizes)
+    assert all(0 < size <= MAX_SLICES for size in sizes)
 
 
 @given(small=st.integers(1, 5000), cores=st.integers(1, 64))
 def test_groups_of_rows_that_are_held_are_large_at_once(small: int, cores: int) -> None:
-    first, *others = small_groups(small, cores, are_held=True)
+    first, *others = small_groups(small, cores, materialized=True)
     assert first + sum(others) == small
-    assert first == min(MOST_TOGETHER, -(-small // cores))
+    assert first == min(MAX_SLICES, -(-small // cores))
     assert all(size == first for size in others[:-1])
 
 

@@ -95,7 +95,7 @@ def test_a_larger_base_file_takes_a_request_for_its_footer_and_one_for_neighbour
     of_value = sum(pq.ParquetFile(path).metadata.row_group(group).column(7).total_compressed_size for group in range(2))
     assert requests.read_bytes == 4096 + of_value
     # Columns that are far from one another are not fetched with what is between them.
-    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._MOST_GAP_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._MAX_GAP_BYTES", 0)
     requests = files.reset()
     assert opened.snapshot().to_table(["id", "value"]).num_rows == len(rows)
     assert requests.by_file == {path.name: 1 + 2 * 2}
@@ -170,7 +170,7 @@ def test_a_store_holds_what_is_decoded_and_a_limited_part_of_what_follows(
         sum(footer.row_group(group).column(number).total_compressed_size for number in range(footer.num_columns))
         for group in range(6)
     ]
-    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._MOST_AHEAD_BYTES", ahead * max(groups))
+    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._MAX_AHEAD_BYTES", ahead * max(groups))
     held: list[int] = []
     hold = FileOfRanges.hold
 
@@ -195,10 +195,10 @@ def test_large_row_groups_of_a_store_are_read_piece_by_piece(
     for limit in (
         "fetch_ahead._ALWAYS_WHOLE_BYTES",
         "fetch_ahead._WHOLE_BYTES",
-        "base_formats.parquet._MOST_HELD_BYTES",
+        "base_formats.parquet._MAX_FETCHED_BYTES",
     ):
         monkeypatch.setattr(f"hudi_bridge.readers.{limit}", 0)
-    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._PIECE_BYTES", 4096)
+    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._PAGE_BUFFER_BYTES", 4096)
     table = TableWriter(folder=tmp_path / "t").create()
     rows: list[dict[str, Any]] = [
         {"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}" * 9} for row in range(12_000)

@@ -1,6 +1,6 @@
-"""Reads the footers of Parquet base files, and keeps those that are likely to be needed again.
+"""Reads the footers of Parquet base files, and caches footers that are likely to be needed again.
 
-Hudi never writes another file under the name of a base file.
+Hudi never writes another file under the name of a base file, so cached footers stay valid.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,48 +28,48 @@ _DECODED_RATIO = 3
 
 
 class BaseFooter(NamedTuple):
-    """The footer of a base file as a fragment, with the partition values as its guarantee, and as columns of Arrow."""
+    """A footer as a fragment, with the partition values as its guarantee, and as an Arrow schema."""
 
     fragment: "ds.ParquetFileFragment"
     arrow_schema: pa.Schema
 
     def keep(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
-        """Let the storage keep the footer for the next time that the file is opened."""
+        """Caches the footer for the next time that the file is opened."""
         storage.cache.put(_key(split, path), self, self.fragment.metadata.serialized_size * _DECODED_RATIO)
 
 
-def kept_footer(storage: Storage, split: RealtimeFileSplit, path: str) -> BaseFooter | None:
-    """The footer that was kept of a base file, None if there is none."""
-    kept: BaseFooter | None = storage.cache.get(_key(split, path))
-    return kept
+def cached_footer(storage: Storage, split: RealtimeFileSplit, path: str) -> BaseFooter | None:
+    """The cached footer of a base file, or None."""
+    footer: BaseFooter | None = storage.cache.get(_key(split, path))
+    return footer
 
 
 def base_fragment(
     storage: Storage, split: RealtimeFileSplit, path: str, opened: pa.NativeFile
 ) -> "ds.ParquetFileFragment":
-    """The footer of an open base file, as a fragment with complete metadata and the partition values as a guarantee.
+    """The footer of an open base file as a fragment with complete metadata, and the partition values as its guarantee.
 
-    It is read in one request if it is no larger than those of other files before it, unless it was read for an index.
+    The footer is read in one request if it is no larger than earlier ones, and not at all if it was read for an index.
 
     Raises:
         CorruptBaseFileError: the parts of the footer do not agree.
         UnsupportedTableError: the file is encrypted.
         PARQUET_ERRORS: the file is not Parquet, or cannot be read.
     """
-    known: bytes | None = storage.cache.get(_stored_key(split, path))
-    footer = known or _read_footer(storage, opened, path)
+    cached: bytes | None = storage.cache.get(_stored_key(split, path))
+    footer = cached or _read_footer(storage, opened, path)
     fragment = None if footer is None else _fragment_of(footer, split)
     if fragment is None:
         if footer is not None:
             require_not_encrypted(footer[-END_BYTES:], path, pq.read_metadata(pa.BufferReader(footer)))
-        # Arrow finds out, and says, what is wrong with the file.
+        # Arrow raises an error that describes what is wrong with the file.
         fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
         fragment.ensure_complete_metadata()
     if footer is not None:
         require_not_encrypted(footer[-END_BYTES:], path, fragment.metadata)
     _require_agreement(fragment.metadata, path)
-    found: ds.ParquetFileFragment = fragment
-    return found
+    result: ds.ParquetFileFragment = fragment
+    return result
 
 
 class BaseFileFooter:
@@ -89,19 +89,19 @@ class BaseFileFooter:
         if content is None:
             raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
         self.content = pq.read_metadata(pa.BufferReader(content))
-        """What the footer says."""
+        """The decoded footer."""
         require_not_encrypted(content[-END_BYTES:], path, self.content)
         _require_agreement(self.content, path)
         self._storage, self._split, self._path = storage, split, path
         self._stored = content
 
     def keep(self) -> None:
-        """Let the storage keep the footer for the time when the file is opened."""
+        """Caches the footer for the time when the file is opened."""
         self._storage.cache.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
 
 
 def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
-    """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+    """The least and greatest text of a top-level column in a row group; None if its statistics lack them."""
     group = footer.row_group(row_group)
     chunks = map(group.column, range(group.num_columns))
     statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
@@ -112,13 +112,13 @@ def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[st
 
 
 def check_origin(footer: pq.FileMetaData, split: RealtimeFileSplit, path: str) -> None:
-    """Warn if the statistics of the first row group say that the rows were written into another file or partition."""
+    """Warns if the rows of the first row group were written into another file or partition, by its statistics."""
     context = split.context
     if not context.populates_meta_fields or not footer.num_row_groups:
         return
     group = footer.row_group(0)
     for column, own in ((PARTITION_PATH_COLUMN, split.partition_path), (FILE_NAME_COLUMN, split.file_id)):
-        # In files of Hudi, the column is where it is among the meta columns. Elsewhere it is not looked for.
+        # Hudi writes the meta columns first, so the column is at its position among them or is not checked.
         position = META_COLUMNS.index(column)
         chunk = group.column(position) if position < group.num_columns else None
         if chunk is None or chunk.path_in_schema != column:
@@ -127,16 +127,16 @@ def check_origin(footer: pq.FileMetaData, split: RealtimeFileSplit, path: str) -
         try:
             text = statistics.min if statistics is not None and statistics.has_min_max else None
         except UnicodeDecodeError:
-            # Damaged statistics of a column that may not be read are not in the way.
+            # The column may not be needed, so damaged statistics of it are ignored.
             continue
         if isinstance(text, str) and is_foreign(column, text, own):
             warn_of_foreign_rows(context.table_path, path, column, text)
 
 
 def is_foreign(column: str, text: str, own: str) -> bool:
-    """Whether a row with that partition path, or file name, is not of the partition, or the file id, ``own``.
+    """Whether a row's partition path or file name does not belong to the partition or the file id ``own``.
 
-    Rows in logs have the file id alone as their file name. File systems drop slashes of partition paths.
+    Rows in logs have only the file id as their file name. File systems drop extra slashes of partition paths.
     """
     if column == FILE_NAME_COLUMN:
         return bool(text) and text.partition("_")[0] != own
@@ -144,10 +144,10 @@ def is_foreign(column: str, text: str, own: str) -> bool:
 
 
 def chunks_of(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> Iterator[pq.ColumnChunkMetaData]:
-    """What a footer says of some top-level columns in a row group: a chunk for each of their leaves."""
-    wanted, group = set(columns), footer.row_group(row_group)
+    """The column chunks of top-level columns in a row group, one for each leaf."""
+    names, group = set(columns), footer.row_group(row_group)
     for chunk in map(group.column, range(group.num_columns)):
-        if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+        if chunk.path_in_schema in names or chunk.path_in_schema.partition(".")[0] in names:
             yield chunk
 
 
@@ -157,14 +157,14 @@ def _require_agreement(footer: pq.FileMetaData, path: str) -> None:
 
 
 def _fragment_of(footer: bytes, split: RealtimeFileSplit) -> "ds.ParquetFileFragment | None":
-    """A fragment with the metadata of a footer; None if that cannot be decoded."""
+    """A fragment with the metadata of a footer; None if it cannot be decoded."""
     try:
         fragment = _parquet().make_fragment(pa.BufferReader(footer), partition_expression=_guarantee(split))
         fragment.ensure_complete_metadata()
     except PARQUET_ERRORS:
         return None
-    found: ds.ParquetFileFragment = fragment
-    return found
+    result: ds.ParquetFileFragment = fragment
+    return result
 
 
 def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
@@ -172,7 +172,7 @@ def _guarantee(split: RealtimeFileSplit) -> pc.Expression:
 
 
 def _key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
-    # The guarantee of the fragment is made of the values.
+    # The guarantee of the fragment depends on the partition values.
     return ("footer", path, split.base_size_bytes, tuple(split.path_values.items()))
 
 
@@ -181,14 +181,14 @@ def _stored_key(split: RealtimeFileSplit, path: str) -> tuple[object, ...]:
 
 
 def hold_footer(storage: Storage, file: FileOfRanges) -> None:
-    """Read the end of a base file, with its footer if it has one, and hold it."""
+    """Reads the end of a base file, with its footer if it has one, and keeps it with the file."""
     end = _end_with_footer(storage, file.size_bytes, lambda start, size: file.read_range(start, size).to_pybytes())
     file.hold(file.size_bytes - len(end), pa.py_buffer(end))
 
 
 def _expecting(storage: Storage, footer_bytes: int) -> int:
-    """``_expected_bytes`` from now on, since a footer has this size."""
-    # Another thread may have seen a larger one meanwhile.
+    """The larger value of ``_expected_bytes`` after a footer of this size was read; it is stored for later reads."""
+    # Another thread may have seen a larger footer meanwhile.
     expected = max(_expected_bytes(storage), footer_bytes + _USUAL_FOOTER_BYTES)
     storage.cache.put(_FOOTER_BYTES, expected, 0)
     return expected
@@ -200,7 +200,7 @@ def _expected_bytes(storage: Storage) -> int:
 
 
 def _read_footer(storage: Storage, opened: Any, path: str) -> bytes | None:  # noqa: ANN401 - the stubs lack read_at's second argument
-    """A Parquet file of nothing but the footer; None if the file has no footer."""
+    """The footer as the content of a Parquet file without data; None if the file has no footer."""
     end = _end_with_footer(storage, opened.size(), lambda start, size: opened.read_at(size, start))
     require_not_encrypted(end[-END_BYTES:], path)
     needed = _footer_bytes(end)
@@ -208,9 +208,9 @@ def _read_footer(storage: Storage, opened: Any, path: str) -> bytes | None:  # n
 
 
 def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], bytes]) -> bytes:
-    """The end of a file of a size, with all of its footer if it has one; ``read`` takes an offset and a size.
+    """The end of a file with its whole footer, if it has one; ``read`` takes an offset and a size.
 
-    It is as much as is expected from then on, so that whoever looks for the footer again asks for no more.
+    The result has as many bytes as ``_expected_bytes`` then returns, so that a later read of the footer needs no more.
     """
     start = max(0, size - _expected_bytes(storage))
     end = read(start, size - start)
@@ -222,7 +222,9 @@ def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], byt
 
 
 def _footer_bytes(end: bytes) -> int | None:
-    """The size of a footer with its length and the magic, which a file ends with; None if it does not."""
+    """The size of the footer including its length and magic, by the last bytes of a file; None if
+    they are not Parquet's.
+    """
     if len(end) < END_BYTES or end[-len(_MAGIC) :] != _MAGIC:
         return None
     return int.from_bytes(end[-END_BYTES : -len(_MAGIC)], "little") + END_BYTES

@@ -1,4 +1,4 @@
-"""HFile base files: Avro records in the order of their keys. All rows are one row group; the file is in memory.
+"""HFile base files: Avro records in the order of their keys, in one row group; the whole file is in memory.
 
 Source: ``HoodieAvroHFileWriter`` of Hudi.
 """
@@ -21,7 +21,7 @@ from hudi_bridge.storage.storage import Storage
 
 _SCHEMA = "schema"
 _BLANKED = "key"
-"""The writer takes the values of a column of this name out of the records."""
+"""The writer removes the values of a column with this name from the records."""
 
 
 class HFileBaseFile(OpenBaseFile):
@@ -30,11 +30,11 @@ class HFileBaseFile(OpenBaseFile):
     stored_as = StoredAs.AVRO
 
     def __init__(self, split: RealtimeFileSplit, path: str, file: HFile) -> None:
-        """A base file of the cells of an HFile.
+        """Takes a decoded HFile.
 
         Raises:
             CorruptBaseFileError: it has no schema.
-            UnsupportedTableError: the writer has not stored a column.
+            UnsupportedTableError: the writer has removed the values of a column.
         """
         schema = file.file_info.get(_SCHEMA)
         if schema is None:
@@ -56,7 +56,7 @@ class HFileBaseFile(OpenBaseFile):
         return cls(split, path, read_hfile(content, path))
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing: the file is in memory."""
 
     def batches(
         self,
@@ -65,11 +65,11 @@ class HFileBaseFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, in top-level columns of the file."""
+        """Yields all rows, in top-level columns of the file."""
         cells = self._cells
         for start in range(0, len(cells.keys), rows_per_batch):
-            piece = slice(start, start + rows_per_batch)
-            starts, ends = cells.value_starts[piece], cells.value_ends[piece]
+            bounds = slice(start, start + rows_per_batch)
+            starts, ends = cells.value_starts[bounds], cells.value_ends[bounds]
             rows = decode_avro_records(cells.values, starts, ends, self._writer, tuple(columns), self.path, 0)
             yield rows.select(list(columns))
 
@@ -85,5 +85,5 @@ class HFileBaseFile(OpenBaseFile):
         return self._cells.values.size if any(True for _ in columns) else 0
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
-        """About the size of each of some top-level columns, as if all were of one size."""
+        """About the size of each top-level column, as if all were equally large."""
         return [self.stored_bytes(row_group, [name]) // max(1, len(self.arrow_schema.names)) for name in columns]

@@ -1,10 +1,9 @@
-"""Lance base files, by the package ``pylance``. All rows are one row group; its statistics are not used.
+"""Lance base files, read by the package ``pylance``. All rows are one row group, without statistics.
 
-The metadata of the schema are the facts that Hudi's writer adds.
+The metadata of the schema are what Hudi's writer adds.
 
-The bytes of BLOBs lie outside of the pages of their column. By default they are not read, as in Hudi: rows have
-references to them. ``pylance`` says only for datasets where they are, so the file becomes one, whose manifest is in
-memory.
+The bytes of BLOBs are stored outside of the pages of their column. As in Hudi, rows have references to them by default.
+``pylance`` returns their offsets only for datasets, so the file is wrapped in one whose manifest is in memory.
 
 Source: ``HoodieSparkLanceWriter`` and ``BlobDescriptorTransform`` of Hudi.
 """
@@ -33,24 +32,24 @@ from hudi_bridge.storage.storage import Storage
 
 _IS_ENCODED = (b"lance-encoding:blob", b"true")
 _IS_BLOB = ((b"hudi_type", b"BLOB"), _IS_ENCODED)
-"""Facts about a field whose bytes are outside of the pages of its column."""
+"""Metadata of fields whose bytes are stored outside of the pages of their column."""
 _BLOB_FIELDS = ("type", "data", "reference")
 _INLINE = "INLINE"
 _OUT_OF_LINE = "OUT_OF_LINE"
-_FORMAT_OF_HUDI = (0, 3)
+_HUDI_FORMAT = (0, 3)
 """The version in files of Lance's format 2.0, which Hudi 1.2 writes: each field has a column of the file."""
 _UNESCAPED_NAME = re.compile(r"[\w.=-]+", re.ASCII)
-"""Names of files that Lance does not escape in a dataset."""
+"""File names that Lance does not escape in a dataset."""
 _LANCE_ERRORS = (ValueError, OSError, pa.ArrowException)
 
 
 class LanceBaseFile(OpenBaseFile):
-    """An open Lance base file; of a store, a copy in a temporary file."""
+    """An open Lance base file; a file of a store is copied to a temporary file."""
 
     stored_as = StoredAs.LANCE
 
     def __init__(self, split: RealtimeFileSplit, path: str, file: str, location: str, metadata: Any) -> None:  # noqa: ANN401 - a class of a package without types
-        """The base file at the local path ``file``; ``location`` is the URI of the table's file."""
+        """``file`` is the path of the local file, ``location`` the URI of the table's file."""
         super().__init__(split, path, metadata.schema, [metadata.num_rows])
         self._file = file
         self._location = location
@@ -80,21 +79,21 @@ class LanceBaseFile(OpenBaseFile):
         return base
 
     def close(self) -> None:
-        """Remove the copy, if there is one."""
+        """Removes the temporary copy, if there is one."""
         self._copy.close()
 
-    def view(self, columns: Iterable[str], *, are_held: bool = False) -> BaseFileColumns:
-        """Some of the query's columns of the file; ``are_held`` if all rows that pass are held in the end.
+    def view(self, columns: Iterable[str], *, materialized: bool = False) -> BaseFileColumns:
+        """Some of the query's columns of the file; ``materialized`` if the caller keeps all rows.
 
         Raises:
-            UnsupportedTableError: references to the bytes of BLOBs are asked for, and the file is none of Hudi 1.2's.
+            UnsupportedTableError: references to BLOBs are requested, but the file was not written by Hudi 1.2.
         """
-        view = super().view(columns, are_held=are_held)
+        view = super().view(columns, materialized=materialized)
         for name in self._reference_columns(view.file_columns):
-            if self._format != _FORMAT_OF_HUDI or not _is_blob(self.arrow_schema.field(name)):
-                found = f"the column {name} of {self.path}, stored otherwise than Hudi 1.2 does"
+            if self._format != _HUDI_FORMAT or not _is_blob(self.arrow_schema.field(name)):
+                actual = f"the column {name} of {self.path}, stored otherwise than Hudi 1.2 does"
                 supported = f"the bytes, with the option {BLOB_MODE_KEY}=CONTENT"
-                raise UnsupportedTableError("BLOB in a Lance file", found, supported)
+                raise UnsupportedTableError("BLOB in a Lance file", actual, supported)
         return view
 
     def batches(
@@ -104,12 +103,12 @@ class LanceBaseFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002 - there is no other
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, in top-level columns of the file."""
+        """Yields all rows, in top-level columns of the file."""
         names = list(columns)
         if not self.rows_of(row_group):
             return
         references = self._reference_columns(names)
-        # Without a column, there would be no rows.
+        # Without a column, no rows would be returned.
         read = names or self.arrow_schema.names[:1]
         with _decoding(self.path):
             if references:
@@ -124,13 +123,13 @@ class LanceBaseFile(OpenBaseFile):
             yield self._with_references(batch.select(names), references)
 
     def _reference_columns(self, columns: Iterable[str]) -> Sequence[str]:
-        """The BLOB columns among some of the file, if the option does not ask for their bytes."""
+        """The BLOB columns to return as references, which is the default of the option."""
         if self._split.context.blob_content:
             return ()
         return [name for name in columns if _has_blobs(self.arrow_schema.field(name))]
 
     def _with_positions(self, columns: Sequence[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """All rows, where the ``data`` of BLOBs are their position and size in the file."""
+        """All rows; the ``data`` of BLOBs is their position and size in the file."""
         from lance import DatasetBasePath, LanceDataset, LanceOperation  # noqa: PLC0415 - only where there are such files
         from lance.fragment import DataFile, FragmentMetadata  # noqa: PLC0415
 
@@ -148,19 +147,21 @@ class LanceBaseFile(OpenBaseFile):
         return batches
 
     def _with_references(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """A batch of ``_with_positions``, where BLOBs have no data but references to it."""
+        """A batch of ``_with_positions`` whose BLOBs have references instead of positions."""
         for name in names:
             field = self.arrow_schema.field(name)
             batch = batch.set_column(batch.schema.get_field_index(name), field, self._references(batch[name], field))
         return batch
 
     def _references(self, blobs: "pa.Array[Any]", field: "pa.Field[Any]") -> "pa.StructArray":
-        """BLOBs as Hudi gives them. Without a type a BLOB is null; Lance does not store that of structs."""
+        """BLOBs as Hudi returns them. A BLOB without a type is null, because Lance does not store
+        the validity of structs.
+        """
         kind, data, reference = (pc.struct_field(blobs, name) for name in _BLOB_FIELDS)
         is_inline = pa.array(as_booleans(pc.equal(kind, pa.scalar(_INLINE))))
         for unknown in set(kind.unique().to_pylist()) - {_INLINE, _OUT_OF_LINE, None}:
             raise CorruptBaseFileError(self.path, None, f"a BLOB of the type {unknown}", f"{_INLINE} or {_OUT_OF_LINE}")
-        into_file = {
+        inline_reference = {
             "external_path": pa.scalar(self._location),
             "offset": pc.struct_field(data, "position").cast(pa.int64(), safe=False),
             "length": pc.struct_field(data, "size").cast(pa.int64(), safe=False),
@@ -168,7 +169,7 @@ class LanceBaseFile(OpenBaseFile):
         }
         reference_fields = list(field.type.field("reference").type)
         parts = [
-            pc.if_else(is_inline, into_file[part.name], pc.struct_field(reference, part.name))
+            pc.if_else(is_inline, inline_reference[part.name], pc.struct_field(reference, part.name))
             for part in reference_fields
         ]
         is_missing = pc.and_not(reference.is_null(), is_inline)
@@ -177,24 +178,24 @@ class LanceBaseFile(OpenBaseFile):
         return pa.StructArray.from_arrays([kind, none, references], fields=list(field.type), mask=blobs.is_null())
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """About the stored size of some top-level columns, as if all were of one size."""
+        """About the stored size of top-level columns, as if all columns were equally large."""
         return sum(self.leaf_bytes(row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:  # noqa: ARG002 - there is one
-        """About the size of each of some top-level columns, of which nothing but their number is known."""
-        each = self._split.base_size_bytes // max(1, len(self.arrow_schema.names))
-        return [each for _ in columns]
+        """About the size of each top-level column, as if all columns were equally large."""
+        column_bytes = self._split.base_size_bytes // max(1, len(self.arrow_schema.names))
+        return [column_bytes for _ in columns]
 
 
 def _has_blobs(field: "pa.Field[Any]") -> bool:
-    """Whether a column of a file, or a field within it, is a BLOB."""
+    """Whether a column of a file, or a nested field, is a BLOB."""
     if any((field.metadata or {}).get(key) == value for key, value in _IS_BLOB):
         return True
     return any(_has_blobs(field.type.field(position)) for position in range(field.type.num_fields))
 
 
 def _is_blob(field: "pa.Field[Any]") -> bool:
-    """Whether a column is a BLOB as Hudi stores it: a struct whose data alone are encoded as Lance's blob."""
+    """Whether a column is a BLOB as Hudi stores it: a struct whose ``data`` is encoded as a Lance blob."""
     parts = {part.name: part for part in field.type} if pa.types.is_struct(field.type) else {}
     if tuple(parts) != _BLOB_FIELDS or _IS_ENCODED not in (parts["data"].metadata or {}).items():
         return False
@@ -205,14 +206,14 @@ def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
     try:
         from lance.file import LanceFileReader  # noqa: PLC0415 - only where there are such files
     except ImportError as error:
-        found = f"Lance, and no package to read it ({error})"
-        raise UnsupportedTableError("base file format", found, "pip install 'hudi-bridge[lance]'") from error
+        actual = f"Lance, and no package to read it ({error})"
+        raise UnsupportedTableError("base file format", actual, "pip install 'hudi-bridge[lance]'") from error
     return LanceFileReader
 
 
 def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
     if storage.is_local and _UNESCAPED_NAME.fullmatch(path.rpartition("/")[2]):
-        # What is no regular file, or is not there, is said by storage.
+        # The storage raises the error if the file does not exist or is not a regular file.
         storage.open_input(path).close()
         return storage.resolve(path)
     copy = tempfile.NamedTemporaryFile(prefix="hudi-bridge-", suffix=".lance")  # noqa: SIM115 - copies closes it
@@ -224,11 +225,11 @@ def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
 
 @contextmanager
 def _decoding(path: str) -> Iterator[None]:
-    """Raises what the package raises as an error of the file."""
+    """Raises errors of the package as errors of the file."""
     try:
         yield
     except BaseException as error:
-        # A panic of Rust is no Exception, and its class cannot be imported.
+        # A panic of Rust is not an Exception, and its class cannot be imported.
         if not isinstance(error, _LANCE_ERRORS) and type(error).__name__ != "PanicException":
             raise
         raise CorruptBaseFileError(path, None, first_line(error), "a readable Lance file") from error

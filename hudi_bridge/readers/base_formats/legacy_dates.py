@@ -1,8 +1,8 @@
-"""Columns of Parquet files that have dates and times of the hybrid calendar, and their values in the Gregorian one.
+"""Dates and times that Spark wrote in the hybrid calendar, converted to the proleptic Gregorian calendar.
 
-The facts in the footer tell which calendar Spark wrote: up to 2.4 the hybrid one, then that of the settings
-``datetimeRebaseModeInWrite`` and ``int96RebaseModeInWrite``. Times are local ones of the writer's time zone. Times
-without a time zone are not rebased, nor are the values of other writers.
+The metadata in the footer record which calendar Spark used: up to 2.4 the hybrid one, then the one of the settings
+``datetimeRebaseModeInWrite`` and ``int96RebaseModeInWrite``. Times are local times of the writer's time zone. Times
+without a time zone are not rebased, nor are values of other writers.
 
 Source: ``DataSourceUtils.datetimeRebaseSpec``, ``ParquetRowConverter`` and ``ParquetVectorUpdaterFactory`` of Spark.
 """
@@ -22,7 +22,7 @@ from hudi_bridge.schema.julian import JulianZone, first_known, first_unchanged, 
 _VERSION = b"org.apache.spark.version"
 _TIME_ZONE = b"org.apache.spark.timeZone"
 _LEGACY_DATES, _LEGACY_TIMES_OF_96_BITS = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
-# Compared as text.
+# Spark compares versions as text.
 _FIRST_WITH_DATES, _FIRST_WITH_TIMES_OF_96_BITS = b"3.0.0", b"3.1.0"
 _96_BITS, _NUMBERS = "INT96", ("INT32", "INT64")
 _UNKNOWN = object()
@@ -32,58 +32,57 @@ _Step = Callable[[_Array], _Array]
 
 
 class LegacyDates:
-    """The columns of a file whose values are rebased, if there are some that the calendars differ in."""
+    """The columns of a file whose values are rebased."""
 
-    def __init__(self, steps: Mapping[str, _Step], not_known: Mapping[str, UnsupportedTableError]) -> None:
+    def __init__(self, steps: Mapping[str, _Step], errors: Mapping[str, UnsupportedTableError]) -> None:
         self._steps = steps
-        self._not_known = not_known
+        self._errors = errors
 
     @classmethod
     def of(cls, footer: pq.FileMetaData, schema: pa.Schema, path: str, *, has_statistics: bool = True) -> Self | None:
-        """The columns of a file with a footer and these columns; None if all values are as stored.
+        """The columns to rebase, by a footer and the columns of its file; None if all values stay as stored.
 
-        That is so where statistics show that there is no value which the calendars differ in. They are not looked at
-        unless the footer ``has_statistics``.
+        With ``has_statistics``, columns are left out whose statistics show that the calendars agree on all values.
         """
-        facts = footer.metadata or {}
-        version = facts.get(_VERSION)
+        metadata = footer.metadata or {}
+        version = metadata.get(_VERSION)
         if version is None:
             return None
         calendar = _Calendar(
-            has_dates=version < _FIRST_WITH_DATES or _LEGACY_DATES in facts,
-            has_times_of_96_bits=version < _FIRST_WITH_TIMES_OF_96_BITS or _LEGACY_TIMES_OF_96_BITS in facts,
-            time_zone=facts.get(_TIME_ZONE, b"").decode("utf-8", "replace"),
+            has_dates=version < _FIRST_WITH_DATES or _LEGACY_DATES in metadata,
+            has_times_of_96_bits=version < _FIRST_WITH_TIMES_OF_96_BITS or _LEGACY_TIMES_OF_96_BITS in metadata,
+            time_zone=metadata.get(_TIME_ZONE, b"").decode("utf-8", "replace"),
         )
         if not (calendar.has_dates or calendar.has_times_of_96_bits):
             return None
         leaves = _leaves(footer, footer.num_row_groups if has_statistics else 0, is_complete=has_statistics)
-        steps, not_known = {}, {}
+        steps, errors = {}, {}
         for field in schema:
             column = _Column(calendar, field.name, path)
             step = column.step(field.type, leaves)
             if step is not None:
                 steps[field.name] = step
             if column.refused is not None:
-                not_known[field.name] = column.refused
-        return cls(steps, not_known) if steps else None
+                errors[field.name] = column.refused
+        return cls(steps, errors) if steps else None
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of which values are rebased, with nested fields. Statistics are of the values as stored."""
+        """The top-level columns with values that are rebased. Statistics are of the stored values."""
         return frozenset(self._steps)
 
     def require_known(self, columns: Iterable[str]) -> None:
-        """Raises if statistics show that values of some columns depend on what the file does not tell.
+        """Requires that the values of columns can be rebased, as far as statistics show.
 
         Raises:
-            UnsupportedTableError: times are of a time zone that is not known.
+            UnsupportedTableError: times are in an unknown time zone.
         """
         for name in columns:
-            if (error := self._not_known.get(name)) is not None:
+            if (error := self._errors.get(name)) is not None:
                 raise error
 
     def rebased(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in the proleptic Gregorian calendar; raises like ``require_known``, by the values."""
+        """The rows in the proleptic Gregorian calendar; checks all values like ``require_known``."""
         for position, field in enumerate(rows.schema):
             if (step := self._steps.get(field.name)) is not None:
                 rows = rows.set_column(position, field, step(rows.column(position)))
@@ -91,7 +90,7 @@ class LegacyDates:
 
 
 class _Calendar(NamedTuple):
-    """What a footer tells: whether dates and times, or those of 96 bits, are of the hybrid calendar."""
+    """Which values of a file are in the hybrid calendar: dates and times, or times of 96 bits."""
 
     has_dates: bool
     has_times_of_96_bits: bool
@@ -109,15 +108,15 @@ class _Calendar(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A column of values of a file, the least value that statistics tell, if any, and whether it is that of all."""
+    """A leaf column: its physical type, the minimum by its statistics, and whether all row groups have statistics."""
 
     physical_type: str
-    least: int | None
-    is_of_all: bool
+    minimum: int | None
+    is_complete_minimum: bool
 
 
 class _Column:
-    """The steps of a top-level column, and the error for those of its values that are not known, by statistics."""
+    """Plans the conversion of a top-level column; ``refused`` is the error for values that cannot be rebased."""
 
     def __init__(self, calendar: _Calendar, name: str, path: str) -> None:
         self._calendar = calendar
@@ -126,9 +125,9 @@ class _Column:
         self.refused: UnsupportedTableError | None = None
 
     def step(self, kind: Any, leaves: Iterator[_Leaf]) -> _Step | None:  # noqa: ANN401 - a type of Arrow
-        """The conversion of arrays of a type, whose leaves come next; None if they stay as they are."""
+        """The conversion of arrays of a type, whose leaves come next; None if they stay as stored."""
         if pa.types.is_struct(kind):
-            children = tuple((place, self.step(child.type, leaves)) for place, child in enumerate(kind))
+            children = tuple((position, self.step(child.type, leaves)) for position, child in enumerate(kind))
             return partial(rebuild_struct, kind, children) if any(step for _, step in children) else None
         if pa.types.is_map(kind):
             key, item = self.step(kind.key_type, leaves), self.step(kind.item_type, leaves)
@@ -137,7 +136,7 @@ class _Column:
             inner = self.step(kind.value_type, leaves)
             return partial(rebuild_list, kind, inner) if inner else None
         if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
-            # Of types that Spark does not write, the leaves are passed over.
+            # Spark does not write these types, so their leaves are skipped.
             for inner in self._parts(kind):
                 self.step(inner, leaves)
             return None
@@ -145,46 +144,46 @@ class _Column:
         if not self._calendar.counts(kind, leaf.physical_type):
             return None
         zone = self._calendar.zone
-        if leaf.is_of_all and (leaf.least is None or leaf.least >= first_unchanged(kind, zone)):
+        if leaf.is_complete_minimum and (leaf.minimum is None or leaf.minimum >= first_unchanged(kind, zone)):
             return None
-        known = first_known(kind, zone)
-        if known is not None and leaf.least is not None and leaf.least < known:
+        first_convertible = first_known(kind, zone)
+        if first_convertible is not None and leaf.minimum is not None and leaf.minimum < first_convertible:
             self.refused = self._error()
-        return partial(self._converted, zone, known)
+        return partial(self._converted, zone, first_convertible)
 
     @staticmethod
     def _parts(kind: Any) -> list[Any]:  # noqa: ANN401 - types of Arrow
         if isinstance(kind, pa.BaseExtensionType):
             return [kind.storage_type]
-        return [kind.field(place).type for place in range(kind.num_fields)]
+        return [kind.field(position).type for position in range(kind.num_fields)]
 
-    def _converted(self, zone: JulianZone | None, known: int | None, values: _Array) -> _Array:
-        if known is not None:
-            least = pc.min(values.view(pa.int64())).as_py()
-            if least is not None and least < known:
+    def _converted(self, zone: JulianZone | None, first_convertible: int | None, values: _Array) -> _Array:
+        if first_convertible is not None:
+            minimum = pc.min(values.view(pa.int64())).as_py()
+            if minimum is not None and minimum < first_convertible:
                 raise self._error()
         return gregorian(values, zone)
 
     def _error(self) -> UnsupportedTableError:
         zone = f"of the time zone {self._calendar.time_zone}" if self._calendar.time_zone else "of no time zone"
-        found = f"{self._name} with local times {zone}, in {self._path}"
+        actual = f"{self._name} with local times {zone}, in {self._path}"
         supported = "times from 1900 on, or from the year 1 on in a time zone that Spark has tables for"
-        return UnsupportedTableError("column in the calendar of Spark 2", found, supported)
+        return UnsupportedTableError("column in the calendar of Spark 2", actual, supported)
 
 
 def _leaves(footer: pq.FileMetaData, row_groups: int, *, is_complete: bool) -> Iterator[_Leaf]:
-    """The leaves, by the statistics of the first ``row_groups``; ``is_complete`` if there are no others."""
+    """Yields the leaves with the statistics of the first ``row_groups``; ``is_complete`` if these are all."""
     groups = [footer.row_group(number) for number in range(row_groups)]
-    for place in range(footer.num_columns):
-        physical_type = footer.schema.column(place).physical_type
-        found = [_least(group.column(place)) for group in groups]
-        known = [one for one in found if one is not _UNKNOWN]
-        least = min((low for low in known if low is not None), default=None)
-        yield _Leaf(physical_type, least, is_complete and len(known) == len(found))
+    for column in range(footer.num_columns):
+        physical_type = footer.schema.column(column).physical_type
+        minima = [_minimum(group.column(column)) for group in groups]
+        present = [minimum_of_chunk for minimum_of_chunk in minima if minimum_of_chunk is not _UNKNOWN]
+        minimum = min((value for value in present if value is not None), default=None)
+        yield _Leaf(physical_type, minimum, is_complete and len(present) == len(minima))
 
 
-def _least(chunk: Any) -> Any:  # noqa: ANN401 - the stubs lack fields
-    """The least number of a chunk, None if it has no values."""
+def _minimum(chunk: Any) -> Any:  # noqa: ANN401 - the stubs lack fields
+    """The smallest number of a chunk; None if it has no values."""
     statistics = chunk.statistics
     if statistics is None or chunk.physical_type not in _NUMBERS:
         return _UNKNOWN

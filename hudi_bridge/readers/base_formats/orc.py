@@ -1,6 +1,6 @@
-"""ORC base files. They have no row groups here: all rows are one, of which a stripe at a time is in memory.
+"""ORC base files. All rows are one row group, but only one stripe at a time is in memory.
 
-Statistics of columns are not used. The metadata of the file are the facts that Hudi's writer adds.
+Statistics of columns are not used. The metadata of the file are what Hudi's writer adds.
 
 Source: ``HoodieAvroOrcWriter`` and ``AvroOrcUtils`` of Hudi.
 """
@@ -20,7 +20,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 _KIND = "ORC"
-# Of what its decompression finds, Arrow has no kind of error.
+# Arrow raises plain errors for damage that it finds while decompressing.
 _ORC_ERRORS = (*PARQUET_ERRORS, pa.ArrowException)
 
 
@@ -54,7 +54,7 @@ class OrcBaseFile(OpenBaseFile):
             raise cause_of(storage, split, path, error, orc.ORCFile, _KIND) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._opened.close()
 
     def batches(
@@ -64,7 +64,7 @@ class OrcBaseFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, in top-level columns of the file.
+        """Yields all rows, in top-level columns of the file.
 
         Raises:
             UnsupportedTableError: a column has times.
@@ -72,7 +72,7 @@ class OrcBaseFile(OpenBaseFile):
         names = list(columns)
         for name in names:
             _require_known_times(self.arrow_schema.field(name), self.path)
-        # Without a column, there would be no rows.
+        # Without a column, no rows would be returned.
         read = names or self.arrow_schema.names[:1]
         for number in range(self._file.nstripes):
             rows = self._stripe(number, read).select(names)
@@ -91,22 +91,22 @@ class OrcBaseFile(OpenBaseFile):
         return rows
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:  # noqa: ARG002 - there is one
-        """About the stored size of some top-level columns, as if all were of one size."""
+        """About the stored size of top-level columns, as if all columns were equally large."""
         return self._file.content_length * len(tuple(columns)) // max(1, len(self.arrow_schema.names))  # type: ignore[no-any-return]
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
-        """About the size of each of some top-level columns, of which nothing but their number is known."""
+        """About the size of each top-level column, as if all columns were equally large."""
         return [self.stored_bytes(row_group, [name]) for name in columns]
 
 
 def _require_damage(error: Exception) -> None:
-    """Raises the error again if it is not about the file."""
+    """Raises the error again if it is not caused by the file."""
     if isinstance(error, (pa.ArrowMemoryError, pa.ArrowCancelled)):
         raise error
 
 
 def _require_known_times(field: Any, path: str) -> None:  # noqa: ANN401 - of any type
-    """Raises for timestamps, whose values depend on the time zone of their writer, which Arrow does not tell."""
+    """Refuses timestamps: their values depend on the writer's time zone, which Arrow does not return."""
     if _has_times(field.type):
         raise UnsupportedTableError("column of an ORC base file", f"{field.name}: {field.type}, in {path}", "no times")
 

@@ -1,6 +1,6 @@
-"""Parquet base files: column chunks in a store are fetched with those close by in one request; some are read with keys.
+"""Parquet base files: column chunks in a store are fetched with few requests; encrypted files are read with keys.
 
-Of files that are read with keys, statistics are not used, footers are not kept, and columns are not fetched ahead.
+Encrypted files are read without statistics. Their footers are not cached, and their columns are not fetched ahead.
 """
 
 from collections import deque
@@ -23,9 +23,9 @@ from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, ROWS_PER_BATCH, Op
 from hudi_bridge.readers.base_formats.footers import (
     BaseFooter,
     base_fragment,
+    cached_footer,
     check_origin,
     chunks_of,
-    kept_footer,
     text_range,
 )
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
@@ -40,19 +40,19 @@ from hudi_bridge.storage.storage import DecryptionProperties, Storage
 
 _REQUESTS_AT_ONCE = 4
 _REQUEST_BYTES = 1 << 23
-_MOST_GAP_BYTES = 1 << 20
-"""Bytes between two column chunks that are fetched with them: a further request would take longer."""
-_MOST_AHEAD_BYTES = 1 << 26
-"""The bytes of a row group that are fetched while the one before is decoded; the rest follow."""
-_MOST_HELD_BYTES = 1 << 28
-"""Column chunks of a row group that take more are read piece by piece, as they are decoded."""
+_MAX_GAP_BYTES = 1 << 20
+"""Smaller gaps between column chunks are fetched with them, because another request would take longer."""
+_MAX_AHEAD_BYTES = 1 << 26
+"""The most bytes of a row group to fetch while the previous one is decoded."""
+_MAX_FETCHED_BYTES = 1 << 28
+"""Larger column chunks of a row group are read page by page while they are decoded, instead of being fetched before."""
 ByteRange = tuple[int, int]
-"""The offset of the first byte and that after the last."""
-_Wanted = tuple[int, tuple[str, ...]]
-"""A row group and top-level columns of it."""
+"""The offset of the first byte, and the offset after the last one."""
+_ChunkRequest = tuple[int, tuple[str, ...]]
+"""A row group, and top-level columns of it."""
 _KIND = "Parquet"
-_PIECE_BYTES = 1 << 20
-"""How much of each column of a large row group is read at a time."""
+_PAGE_BUFFER_BYTES = 1 << 20
+"""The bytes of each column that are read at a time if columns are not read as a whole."""
 
 
 def open_parquet(
@@ -64,9 +64,9 @@ def open_parquet(
     keep_footer: bool = False,
     dictionaries: Sequence[str] = DICTIONARY_COLUMNS,
 ) -> OpenBaseFile:
-    """Opens a Parquet file, with its keys if there are any; arguments are as for ``ParquetBaseFile.open``.
+    """Opens a Parquet file, with decryption keys if there are any.
 
-    Raises like ``open_base_file``.
+    Arguments are as for ``ParquetBaseFile.open``; raises like ``open_base_file``.
     """
     properties = properties_of(storage, path)
     if properties is not None:
@@ -89,7 +89,7 @@ class ParquetBaseFile(OpenBaseFile):
         use_threads: bool,
         dictionaries: Sequence[str] = DICTIONARY_COLUMNS,
     ) -> None:
-        """A file with a known footer; ``dictionaries`` are columns of it that are read as dictionaries."""
+        """Takes a decoded footer; ``dictionaries`` are columns of the file to read as dictionaries."""
         metadata = footer.fragment.metadata
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         super().__init__(split, path, decoded_schema(footer.arrow_schema), rows)
@@ -97,7 +97,7 @@ class ParquetBaseFile(OpenBaseFile):
         self._chunks: ColumnChunks | None = None
         self._use_threads = use_threads
         self._dictionaries = dictionaries
-        self._known = footer
+        self._base_footer = footer
         self._opened: pa.NativeFile | None = None
         self._readers: dict[tuple[int, bool], pq.ParquetFile] = {}
         self._values: dict[int, DictionaryValues] = {}
@@ -115,15 +115,15 @@ class ParquetBaseFile(OpenBaseFile):
     ) -> Self:
         """Opens the file; ``dictionaries`` are as for the class, other arguments and errors as for ``open_base_file``.
 
-        If the footer was kept, the file itself is opened only if some of its rows are read.
+        With a cached footer, the file itself is opened only when rows are read.
         """
-        kept = kept_footer(storage, split, path)
-        if kept is not None:
-            return cls(storage, split, path, kept, use_threads=use_threads, dictionaries=dictionaries)
+        footer_of_cache = cached_footer(storage, split, path)
+        if footer_of_cache is not None:
+            return cls(storage, split, path, footer_of_cache, use_threads=use_threads, dictionaries=dictionaries)
         try:
             opened, ranges = open_stored(storage, split, path)
             fragment = base_fragment(storage, split, path, opened)
-            file = _parquet_file(opened, fragment, dictionaries, by_pieces=storage.is_local)
+            file = _parquet_file(opened, fragment, dictionaries, buffered=storage.is_local)
             footer = BaseFooter(fragment, file.schema_arrow)
             check_origin(fragment.metadata, split, path)
             if keep_footer:
@@ -136,23 +136,23 @@ class ParquetBaseFile(OpenBaseFile):
         return base
 
     def _reader(self, rows_per_batch: int, row_group: int, columns: Sequence[str]) -> pq.ParquetFile:
-        """The file, for top-level columns of a row group in batches of that size.
+        """A reader for top-level columns of a row group in batches of this size; raises like ``open``.
 
-        All iterations of one reader share the size. Raises like ``open``.
+        All iterations of one reader share the batch size, so there is a reader for each size.
         """
         storage, split, path = self._storage, self._split, self.path
         try:
             opened = self._opened or self._take(*open_stored(storage, split, path))
             is_large = self._chunks is not None and self._chunks.are_large(row_group, columns)
-            by_pieces = storage.is_local or is_large
-            kind = rows_per_batch, by_pieces
-            if kind not in self._readers:
-                self._readers[kind] = _parquet_file(
-                    opened, self._known.fragment, self._dictionaries, by_pieces=by_pieces
+            buffered = storage.is_local or is_large
+            key = rows_per_batch, buffered
+            if key not in self._readers:
+                self._readers[key] = _parquet_file(
+                    opened, self._base_footer.fragment, self._dictionaries, buffered=buffered
                 )
         except PARQUET_ERRORS as error:
             raise cause_of(storage, split, path, error, pq.ParquetFile, _KIND) from error
-        return self._readers[kind]
+        return self._readers[key]
 
     def _take(self, opened: pa.NativeFile, ranges: FileOfRanges | None) -> pa.NativeFile:
         self._opened = opened
@@ -160,7 +160,7 @@ class ParquetBaseFile(OpenBaseFile):
         return opened
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._chunks is not None:
             self._chunks.close()
         for reader in self._readers.values():
@@ -175,56 +175,56 @@ class ParquetBaseFile(OpenBaseFile):
 
     @property
     def _footer(self) -> pq.FileMetaData:
-        return self._known.fragment.metadata
+        return self._base_footer.fragment.metadata
 
     @cached_property
     def _legacy_dates(self) -> LegacyDates | None:
         return LegacyDates.of(self._footer, self.arrow_schema, self.path)
 
     def matching_row_groups(self, row_filter: pc.Expression, schema: pa.Schema) -> list[int]:
-        """The row groups that may hold rows passing a filter, by their statistics."""
+        """The row groups whose statistics do not rule out that a row passes the filter."""
         dates = self._legacy_dates
         if dates is not None and not dates.columns.isdisjoint(referenced_columns(row_filter, schema)):
             return list(self.row_groups)
-        return [group.id for group in self._known.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
+        return [group.id for group in self._base_footer.fragment.subset(row_filter, schema=schema).row_groups]  # type: ignore[attr-defined]
 
     def ranges(self, column: str) -> Sequence[Range | bool]:
-        """The range of a column of the query in each row group, by their statistics."""
+        """The range of a column of the query in each row group; False if it is unknown."""
         return ranges_of_row_groups(self._footer, self.arrow_schema, self._split, column)
 
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
-        """The least and greatest text of a top-level column in a row group; None if its statistics do not tell."""
+        """The least and greatest text of a top-level column in a row group; None if the statistics lack them."""
         if column not in self.arrow_schema.names or not pa.types.is_string(self.arrow_schema.field(column).type):
             return None
         return text_range(self._footer, row_group, column)
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """The stored size of some top-level columns in a row group."""
+        """The stored size of top-level columns in a row group, in bytes."""
         return sum(chunk.total_compressed_size for chunk in chunks_of(self._footer, row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
-        """The size without compression of each leaf of some top-level columns in a row group."""
+        """The uncompressed size, in bytes, of each leaf of top-level columns in a row group."""
         return (chunk.total_uncompressed_size for chunk in chunks_of(self._footer, row_group, columns))
 
     @property
     def is_fetched(self) -> bool:
-        """Whether columns are fetched as a whole; those of a file on a local disk are read page by page."""
+        """Whether columns are fetched as a whole; a file on a local disk is read page by page."""
         return self._chunks is not None
 
     def batches(
         self, row_group: int, columns: Sequence[str], rows_per_batch: int, then: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group, in top-level columns of the file, with dates of the Gregorian calendar.
+        """Yields the rows of one row group in top-level columns of the file, with dates of the Gregorian calendar.
 
         Raises:
             CorruptBaseFileError: the data cannot be decoded.
-            UnsupportedTableError: times are of a time zone that is not known.
+            UnsupportedTableError: times are in an unknown time zone.
         """
         names, legacy_dates = list(columns), self._legacy_dates
         if legacy_dates is not None:
             legacy_dates.require_known(names)
         if self.rows_of(row_group) <= min(rows_per_batch, ROWS_PER_BATCH):
-            # Readers of small row groups are the same.
+            # All small row groups share one reader.
             rows_per_batch = ROWS_PER_BATCH
 
         def batches(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
@@ -234,10 +234,10 @@ class ParquetBaseFile(OpenBaseFile):
             file = self._reader(rows_per_batch, row_group, names)
             try:
                 with self._fetched(row_group, names, then):
-                    most = self._most_rows(row_group, names, rows_per_batch)
-                    if most < rows_per_batch:
-                        file = self._reader(most, row_group, names)
-                    yield from batches(file, most)
+                    max_rows = self._max_rows(row_group, names, rows_per_batch)
+                    if max_rows < rows_per_batch:
+                        file = self._reader(max_rows, row_group, names)
+                    yield from batches(file, max_rows)
             except PARQUET_ERRORS as error:
                 raise cause_of(
                     self._storage,
@@ -248,11 +248,13 @@ class ParquetBaseFile(OpenBaseFile):
                     _KIND,
                 ) from error
 
-        # What converts values is not in the way of damage: its errors are not those of the file.
+        # Values are converted outside of ``stored``, because errors of the conversion are not damage of the file.
         yield from stored() if legacy_dates is None else map(legacy_dates.rebased, stored())
 
-    def _most_rows(self, row_group: int, columns: Sequence[str], rows: int) -> int:
-        """How many rows are decoded at a time, at most ``rows``, whatever the dictionaries of the columns hold."""
+    def _max_rows(self, row_group: int, columns: Sequence[str], rows: int) -> int:
+        """The number of rows, up to ``rows``, that can be decoded at a time with bounded memory,
+        given the dictionaries.
+        """
         file = self._opened
         if file is None or rows * self._footer.row_group(row_group).total_byte_size <= BATCH_BYTES:
             return rows
@@ -260,14 +262,14 @@ class ParquetBaseFile(OpenBaseFile):
             self._values[row_group] = DictionaryValues(
                 file=file, footer=self._footer, row_group=row_group, path=self.path
             )
-        most = self._values[row_group].most_rows(list(chunks_of(self._footer, row_group, columns)), rows)
-        return rows if most >= self.rows_of(row_group) else most
+        max_rows = self._values[row_group].max_rows(list(chunks_of(self._footer, row_group, columns)), rows)
+        return rows if max_rows >= self.rows_of(row_group) else max_rows
 
     def _fetched(self, row_group: int, columns: Sequence[str], then: int | None) -> AbstractContextManager[None]:
-        """A context in which top-level columns of a row group are in memory.
+        """A context in which top-level columns of a row group are in memory, if the file is in a store and they are not
+        large.
 
-        Nothing is fetched of local files, nor of large row groups. Those columns of the row group that is read ``then``
-        may be fetched meanwhile.
+        The same columns of the row group ``then`` may be fetched meanwhile.
         """
         if self._chunks is None or self._chunks.are_large(row_group, columns):
             return nullcontext()
@@ -275,7 +277,7 @@ class ParquetBaseFile(OpenBaseFile):
 
 
 class EncryptedParquetFile(OpenBaseFile):
-    """An open Parquet base file with its keys."""
+    """An open Parquet base file with its decryption keys."""
 
     def __init__(
         self,
@@ -289,7 +291,7 @@ class EncryptedParquetFile(OpenBaseFile):
         """Opens the file; raises like ``open_base_file``.
 
         Raises:
-            QueryError: the properties are not for this file.
+            QueryError: the decryption properties are not for this file.
         """
         self._storage, self._properties, self._use_threads = storage, properties, use_threads
         try:
@@ -307,7 +309,7 @@ class EncryptedParquetFile(OpenBaseFile):
         self._readers = {ROWS_PER_BATCH: first}
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         for reader in self._readers.values():
             reader.close(force=True)
         self._opened.close()
@@ -319,12 +321,12 @@ class EncryptedParquetFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002 - nothing is fetched ahead
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group, in top-level columns of the file, with dates of the Gregorian calendar.
+        """Yields the rows of one row group in top-level columns of the file, with dates of the Gregorian calendar.
 
         Raises:
             CorruptBaseFileError: the data of a file that is not encrypted cannot be decoded.
             QueryError: the properties lack the key of a column.
-            UnsupportedTableError: times are of a time zone that is not known.
+            UnsupportedTableError: times are in an unknown time zone.
         """
         rows = self._stored(row_group, list(columns), rows_per_batch)
         return rows if self._legacy_dates is None else map(self._legacy_dates.rebased, rows)
@@ -341,7 +343,7 @@ class EncryptedParquetFile(OpenBaseFile):
             for _ in iter_batches(pq.ParquetFile(opened, decryption_properties=self._properties)):
                 pass
 
-        # All iterations of one reader share the size.
+        # All iterations of one reader share the batch size, so there is a reader for each size.
         if rows_per_batch not in self._readers:
             self._readers[rows_per_batch] = open_decrypted(storage, path, self._opened, self._properties, self._footer)
         try:
@@ -357,9 +359,9 @@ class EncryptedParquetFile(OpenBaseFile):
             raise data_file_gone(storage, self._split, path) from error
 
     def text_range(self, row_group: int, column: str) -> tuple[str, str] | None:
-        """The least and greatest commit time in a row group, by its rows; None of other columns.
+        """The least and greatest commit time in a row group, computed from its rows; None for other columns.
 
-        On commit times it depends which rows are merged, and on other columns only how many are read.
+        Commit times decide which rows are merged; ranges of other columns would only save reading.
         """
         if column != COMMIT_TIME_COLUMN or column not in self.arrow_schema.names:
             return None
@@ -372,22 +374,22 @@ class EncryptedParquetFile(OpenBaseFile):
         return None if least is None or greatest is None else (least, greatest)
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """About the stored size of some top-level columns in a row group, as if all were of one size."""
+        """About the stored size of top-level columns in a row group, as if all columns were equally large."""
         return sum(self.leaf_bytes(row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterable[int]:
-        """About the size of each of some top-level columns in a row group, of which the sum is known."""
-        each = self._sizes[row_group] // max(1, len(self.arrow_schema.names))
-        return [each for _ in columns]
+        """About the size of each top-level column in a row group: only their sum is known."""
+        column_bytes = self._sizes[row_group] // max(1, len(self.arrow_schema.names))
+        return [column_bytes for _ in columns]
 
 
 def _parquet_file(
-    opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", dictionaries: Sequence[str], *, by_pieces: bool
+    opened: pa.NativeFile, fragment: "ds.ParquetFileFragment", dictionaries: Sequence[str], *, buffered: bool
 ) -> pq.ParquetFile:
-    """The file with a known footer, whose column chunks are read by pieces or as a whole.
+    """Opens a file with a known footer; column chunks are ``buffered``, or read as a whole.
 
-    Of ``dictionaries``, those that the file lacks are passed over: in a table without meta columns, Hudi's Avro writer
-    writes them all the same, and its row writer does not.
+    ``dictionaries`` that the file lacks are ignored: in a table without meta columns, Hudi's Avro writer writes them
+    all the same, and its row writer does not.
     """
     names = fragment.physical_schema.names if dictionaries else ()
     return pq.ParquetFile(
@@ -396,115 +398,117 @@ def _parquet_file(
         coerce_int96_timestamp_unit="us",
         # Pages are read on demand from a local disk, where seeks are cheap. Elsewhere, columns are fetched before.
         pre_buffer=False,
-        buffer_size=_PIECE_BYTES if by_pieces else 0,
+        buffer_size=_PAGE_BUFFER_BYTES if buffered else 0,
         read_dictionary=[name for name in dictionaries if name in names],
         page_checksum_verification=True,
     )
 
 
 class ColumnChunks:
-    """The column chunks of one base file, which are in memory while they are decoded."""
+    """Fetches the column chunks of one base file, and keeps them in memory while they are decoded."""
 
     def __init__(self, file: FileOfRanges, footer: pq.FileMetaData) -> None:
         self._file = file
         self._footer = footer
-        self._ahead: tuple[_Wanted, Workers[list[int]]] | None = None
+        self._ahead: tuple[_ChunkRequest, Workers[list[int]]] | None = None
 
     def are_large(self, row_group: int, columns: Iterable[str]) -> bool:
-        """Whether these columns of a row group are better not in memory as a whole."""
-        return sum(end - start for start, end in _chunks(self._footer, row_group, columns)) > _MOST_HELD_BYTES
+        """Whether these columns of a row group are too large to be fetched before they are decoded."""
+        return sum(end - start for start, end in _chunks(self._footer, row_group, columns)) > _MAX_FETCHED_BYTES
 
     @contextmanager
     def fetched(self, row_group: int, columns: Iterable[str], then: int | None = None) -> Iterator[None]:
         """A context in which top-level columns of a row group are in memory.
 
-        A background thread fetches those of the row group that is read ``then``.
+        A background thread fetches the same columns of the row group ``then``, which is read next.
         """
         names = tuple(columns)
-        held = [*self._fetched_ahead((row_group, names)), *self._file.take_first()]
+        buffers = [*self._take_ahead((row_group, names)), *self._file.take_first()]
         try:
-            held += self.fetch(row_group, names)
+            buffers += self.fetch(row_group, names)
             if then is not None:
-                self._begin((then, names))
+                self._fetch_ahead((then, names))
             yield
         finally:
-            for number in held:
+            for number in buffers:
                 self._file.release(number)
 
     def close(self) -> None:
-        """Stop what is being fetched."""
+        """Stops the background thread."""
         if self._ahead is not None:
             _, workers = self._ahead
             workers.stopped = True
             workers.end()
 
-    def _begin(self, wanted: _Wanted) -> None:
+    def _fetch_ahead(self, request: _ChunkRequest) -> None:
         self.close()
-        workers = Workers([lambda: iter([self.fetch(*wanted, _MOST_AHEAD_BYTES)])], 1, 1)
-        self._ahead = (wanted, workers)
+        workers = Workers([lambda: iter([self.fetch(*request, _MAX_AHEAD_BYTES)])], 1, 1)
+        self._ahead = (request, workers)
         workers.start()
 
-    def _fetched_ahead(self, wanted: _Wanted) -> list[int]:
-        """What was fetched in the background, unless that was something else."""
-        if self._ahead is None or self._ahead[0] != wanted:
+    def _take_ahead(self, request: _ChunkRequest) -> list[int]:
+        """The buffers that were fetched in the background, if they are for this request."""
+        if self._ahead is None or self._ahead[0] != request:
             return []
-        [held] = self._ahead[1].items()
+        [buffers] = self._ahead[1].items()
         self.close()
         self._ahead = None
-        return held
+        return buffers
 
-    def fetch(self, row_group: int, columns: Iterable[str], most_bytes: int | None = None) -> list[int]:
-        """Hold top-level columns of a row group; returns the numbers with which to release what was not held before.
+    def fetch(self, row_group: int, columns: Iterable[str], max_bytes: int | None = None) -> list[int]:
+        """Fetches top-level columns of a row group into memory; returns the numbers by which to release new buffers.
 
-        With ``most_bytes``, those that come first in the file are held, up to that many bytes.
+        With ``max_bytes``, only the chunks that come first in the file are fetched, up to that size.
         """
         chunks = sorted(self._within_file(_chunks(self._footer, row_group, columns)))
-        new = [one for one in chunks if not self._file.holds(one[0], one[1] - one[0])]
-        if most_bytes is not None:
+        new = [chunk for chunk in chunks if not self._file.holds(chunk[0], chunk[1] - chunk[0])]
+        if max_bytes is not None:
             sizes = accumulate(end - start for start, end in new)
-            new = [one for one, size in zip(new, sizes, strict=True) if size <= most_bytes]
+            new = [chunk for chunk, size in zip(new, sizes, strict=True) if size <= max_bytes]
         missing = merged_ranges(new)
         contents = [pa.allocate_buffer(end - start) for start, end in missing]
-        pieces = [piece for one, content in zip(missing, contents, strict=True) for piece in _pieces(one, content)]
-        map_in_threads(lambda piece: self._file.read_into(*piece), pieces, _REQUESTS_AT_ONCE)
+        parts = [
+            part for chunk, content in zip(missing, contents, strict=True) for part in _request_parts(chunk, content)
+        ]
+        map_in_threads(lambda part: self._file.read_into(*part), parts, _REQUESTS_AT_ONCE)
         return [self._file.hold(start, content) for (start, _), content in zip(missing, contents, strict=True)]
 
     def _within_file(self, ranges: Iterable[ByteRange]) -> Iterator[ByteRange]:
-        """The ranges up to the end of the file; a damaged footer may name others."""
+        """The ranges, cut off at the end of the file; a damaged footer may exceed it."""
         for start, end in ranges:
             if 0 <= start < min(end, self._file.size_bytes):
                 yield start, min(end, self._file.size_bytes)
 
 
 def _chunks(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -> list[ByteRange]:
-    """Where the chunks of top-level columns are; those of columns that the file does not have are left out."""
-    wanted = set(columns)
+    """The byte ranges of the chunks of top-level columns; columns that the file lacks are left out."""
+    names = set(columns)
     group = footer.row_group(row_group)
     ranges = []
     for number in range(group.num_columns):
         chunk = group.column(number)
         path = chunk.path_in_schema
-        # A name may hold dots.
-        if path in wanted or any(path[:place] in wanted for place, sign in enumerate(path) if sign == "."):
-            starts = [one for one in (chunk.dictionary_page_offset, chunk.data_page_offset) if one]
+        # Names may contain dots, so each prefix is compared.
+        if path in names or any(path[:index] in names for index, character in enumerate(path) if character == "."):
+            starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
             start = min(starts, default=0)
             ranges.append((start, start + chunk.total_compressed_size))
     return ranges
 
 
 def merged_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
-    """The ranges in ascending order; those that overlap or are close together are one."""
+    """The ranges in ascending order, joined where they overlap or have small gaps."""
     merged: list[ByteRange] = []
     for start, end in sorted(ranges):
-        if merged and start - merged[-1][1] <= _MOST_GAP_BYTES:
+        if merged and start - merged[-1][1] <= _MAX_GAP_BYTES:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
     return merged
 
 
-def _pieces(whole: ByteRange, content: pa.Buffer) -> Iterator[tuple[memoryview, int]]:
-    """The parts of a range that one request each has to fill, with their offsets in the file."""
+def _request_parts(byte_range: ByteRange, content: pa.Buffer) -> Iterator[tuple[memoryview, int]]:
+    """Yields the parts of a buffer to fill with one request each, with their offsets in the file."""
     view = memoryview(content).cast("B")
-    for begin in range(0, len(view), _REQUEST_BYTES):
-        yield view[begin : begin + _REQUEST_BYTES], whole[0] + begin
+    for start in range(0, len(view), _REQUEST_BYTES):
+        yield view[start : start + _REQUEST_BYTES], byte_range[0] + start

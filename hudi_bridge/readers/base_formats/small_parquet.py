@@ -1,6 +1,7 @@
 """Reads small Parquet base files: each is read at once, and decoded from memory.
 
-Hudi keeps a bloom filter of several hundred kilobytes in each footer, which would be most of what a small file costs.
+Hudi stores a Bloom filter of several hundred kilobytes in each footer, which would take most of the time for a small
+file. It is cut out before the footer is decoded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +22,12 @@ from hudi_bridge.storage.storage import Storage
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
 _END_BYTES = _LENGTH_BYTES + len(_MAGIC)
-# A KeyValue in Thrift's compact protocol: a field with the key, its length before it, and a field with the value, which
-# begins with its length.
+# A KeyValue in Thrift's compact protocol: a field with the key after its length, and a field with the value after its
+# length.
 _BLOOM_FILTER = b"\x18\x1borg.apache.hudi.bloomfilter\x18"
 _CONTINUATION_BIT = 0x80
 _HEAD_BYTES = 1 << 14
-"""Of the footer, what is read at once with the data before it."""
+"""The bytes of the footer that are read together with the data before it."""
 _TAIL_BYTES = 1 << 12
 _MAX_LENGTH_BYTES = 5
 
@@ -38,9 +39,9 @@ class SmallParquetFile(OpenBaseFile):
         """Reads the file.
 
         Raises:
-            CorruptBaseFileError: the file has no footer, or one whose parts do not agree.
+            CorruptBaseFileError: the file has no footer, or the parts of the footer do not agree.
             UnsupportedTableError: a column is encrypted.
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
@@ -59,9 +60,9 @@ class SmallParquetFile(OpenBaseFile):
         super().__init__(split, path, self._file.schema_arrow, [group.num_rows for group in groups])
         self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
         self.size_bytes = sum(group.total_byte_size for group in groups)
-        """The bytes of all columns, decompressed."""
+        """The uncompressed size of all columns."""
         self.is_bounded = self.size_bytes * self.num_rows <= BATCH_BYTES or self._is_bounded(content)
-        """Whether the rows take little memory at once, also if many refer to the same values."""
+        """Whether decoding all rows at once takes little memory, even if many rows share large dictionary values."""
 
     def _is_bounded(self, content: bytes) -> bool:
         for number in self.row_groups:
@@ -69,20 +70,20 @@ class SmallParquetFile(OpenBaseFile):
             values = DictionaryValues(
                 file=pa.BufferReader(content), footer=self.footer, row_group=number, path=self.path
             )
-            if values.most_rows(list(map(group.column, range(group.num_columns))), rows) < rows:
+            if values.max_rows(list(map(group.column, range(group.num_columns))), rows) < rows:
                 return False
         return True
 
     def close(self) -> None:
-        """Let go of the content."""
+        """Releases the content."""
         self._file.close(force=True)
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
-        """The stored size of some top-level columns in a row group."""
+        """The stored size of top-level columns in a row group, in bytes."""
         return sum(chunk.total_compressed_size for chunk in chunks_of(self.footer, row_group, columns))
 
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
-        """The size without compression of each leaf of some top-level columns in a row group."""
+        """The uncompressed size, in bytes, of each leaf of top-level columns in a row group."""
         return (chunk.total_uncompressed_size for chunk in chunks_of(self.footer, row_group, columns))
 
     def batches(
@@ -92,30 +93,30 @@ class SmallParquetFile(OpenBaseFile):
         rows_per_batch: int,
         then: int | None = None,  # noqa: ARG002 - all is in memory
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one row group; raises like ``rows``."""
-        found = self._file.iter_batches(
+        """Yields the rows of one row group; raises like ``rows``."""
+        batches = self._file.iter_batches(
             rows_per_batch, row_groups=[row_group], columns=list(columns), use_threads=False
         )
-        return found if self._legacy_dates is None else map(self._legacy_dates.rebased, found)
+        return batches if self._legacy_dates is None else map(self._legacy_dates.rebased, batches)
 
     def rows(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-        """All rows with some of the top-level columns, with dates of the Gregorian calendar.
+        """All rows with some top-level columns, with dates of the Gregorian calendar.
 
         Raises:
-            CorruptBaseFileError: the number of rows is not that of the footer.
+            CorruptBaseFileError: the number of rows differs from the footer's.
             PARQUET_ERRORS: the data cannot be decoded.
-            UnsupportedTableError: times are of a time zone that is not known.
+            UnsupportedTableError: times are in an unknown time zone.
         """
-        found = list(self._file.iter_batches(max(1, self.num_rows), columns=list(columns), use_threads=False))
-        rows = sum(batch.num_rows for batch in found)
+        batches = list(self._file.iter_batches(max(1, self.num_rows), columns=list(columns), use_threads=False))
+        rows = sum(batch.num_rows for batch in batches)
         # A damaged page may end a column early without an error.
         if rows != self.num_rows:
             raise CorruptBaseFileError(self.path, None, f"{rows} rows", f"{self.num_rows}, as the footer says")
-        return found if self._legacy_dates is None else list(map(self._legacy_dates.rebased, found))
+        return batches if self._legacy_dates is None else list(map(self._legacy_dates.rebased, batches))
 
 
 def _content(storage: Storage, path: str) -> bytes:
-    """The content of a Parquet file without what its bloom filter holds, if that is large."""
+    """The content of a Parquet file, without the content of a large Bloom filter."""
     with storage.open_input(path) as opened:
         file: Any = opened  # the stubs lack read_at's second argument
         size: int = file.size()
@@ -123,7 +124,7 @@ def _content(storage: Storage, path: str) -> bytes:
         start = size - _END_BYTES - int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little")
         if start < len(_MAGIC) or not tail.endswith(_MAGIC):
             raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
-        # What the footer says of columns and row groups comes first.
+        # In the footer, columns and row groups come first; the Bloom filter follows.
         head: bytes = file.read_at(min(size, start + _HEAD_BYTES), 0)
         shorter = _without_bloom_filter(head, start, tail, size)
         if shorter is not None or len(head) == size:
@@ -133,9 +134,9 @@ def _content(storage: Storage, path: str) -> bytes:
 
 
 def _without_bloom_filter(head: bytes, footer_start: int, tail: bytes, size: int) -> bytes | None:
-    """A file of a size with an empty bloom filter, from its head and tail; None unless one filter is all between them.
+    """The file with an empty Bloom filter, from its head and tail; None unless exactly one filter is all between them.
 
-    The text by which it is found may be anywhere, such as in a record key. If it is in two places, none is changed.
+    The text that marks the filter may occur anywhere, such as in a record key. If it occurs twice, nothing is changed.
     """
     value = head.find(_BLOOM_FILTER, footer_start) + len(_BLOOM_FILTER)
     if value < len(_BLOOM_FILTER):
@@ -149,7 +150,7 @@ def _without_bloom_filter(head: bytes, footer_start: int, tail: bytes, size: int
 
 
 def _end_of_text(head: bytes, position: int) -> int:
-    """Where a text ends that begins with its length, as a varint."""
+    """The end of a text that starts with its length as a varint."""
     length = shift = 0
     for byte in head[position : position + _MAX_LENGTH_BYTES]:
         length |= (byte & ~_CONTINUATION_BIT) << shift

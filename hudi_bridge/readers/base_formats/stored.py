@@ -1,7 +1,4 @@
-"""Opens the bytes of base files, and tells why one cannot be read.
-
-The error for a data file that no longer exists, with the instant to read instead.
-"""
+"""Opens the bytes of base files, and maps low-level errors to the error that describes the cause."""
 
 from collections.abc import Callable
 
@@ -17,7 +14,7 @@ from hudi_bridge.timeline.timeline import load_timeline
 
 
 def data_file_gone(storage: Storage, planned: RealtimeFileSplit | ReadContext, path: str) -> DataFileGoneError:
-    """The error for a missing data file; the timeline is read again for the newest instant."""
+    """The error for a missing data file; the timeline is read again, so that it names the newest instant."""
     return DataFileGoneError(path, planned.latest_instant, _newest_instant(storage))
 
 
@@ -30,7 +27,7 @@ def _newest_instant(storage: Storage) -> str | None:
 
 
 def open_stored(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[pa.NativeFile, FileOfRanges | None]:
-    """The base file, opened, and its ranges if they have to be fetched.
+    """Opens the base file; the second value fetches its ranges if it is in a store.
 
     Raises:
         FileNotFoundError: the file no longer exists.
@@ -41,7 +38,7 @@ def open_stored(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[
     fetched = storage.prefetched.get(path)
     if isinstance(fetched, pa.Buffer):
         return pa.BufferReader(fetched), None
-    # It is closed after use.
+    # The caller closes the file after use, so it must not be found again.
     storage.prefetched.pop(path, None)
     ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
     return pa.PythonFile(ranges, mode="r"), ranges
@@ -55,7 +52,9 @@ def cause_of(
     decode: Callable[[pa.NativeFile], object],
     kind: str,
 ) -> HudiReadError:
-    """The error to raise for an Arrow error: the file is not of its ``kind``, it is missing, or storage has failed."""
+    """The error to raise for an Arrow error: the file is not in the format ``kind``, it is
+    missing, or the storage failed.
+    """
     failure = storage.failure_of(path, error, decode)
     if failure is None:
         return CorruptBaseFileError(path, None, first_line(error), f"a readable {kind} file")

@@ -32,13 +32,13 @@ from hudi_bridge.changes.slice_differences import (
     Part,
     SliceRows,
     all_rows,
-    held_bytes,
+    bytes_in_memory,
     keys_that_may_differ,
     request_of_keys,
     slice_rows,
 )
 from hudi_bridge.changes.split import GroupChange
-from hudi_bridge.changes.writes import KeptFiles, later_writes, whole_groups
+from hudi_bridge.changes.writes import CleanedFiles, later_writes, whole_groups
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.threads import iter_parallel, most_at_once
 from hudi_bridge.config import QueryType
@@ -114,7 +114,7 @@ def _require_all_files(planner: SplitPlanner, whole: Collection[GroupId]) -> Non
     later = [commit for commit in state.timeline.commits() if commit.requested_time > state.instant]
     if not later or not keeps_file_versions(state):
         return
-    kept = KeptFiles(planner.files, whole, CurrentFiles(planner.files.listings))
+    kept = CleanedFiles(planner.files, whole, CurrentFiles(planner.files.listings))
     missing = kept.first_that_misses(later_writes(state, later))
     if missing is not None:
         raise InstantNotReadableError(state.instant, "files of that time have been cleaned", missing.time)
@@ -352,7 +352,7 @@ class StateDifferences:
             yield from self._of_one_sided(group)
             return
         keys = keys_that_may_differ(self._storage, group)
-        parts = min(_MOST_PARTS, 1 + held_bytes(group, keys) // max(1, self._memory))
+        parts = min(_MOST_PARTS, 1 + bytes_in_memory(group, keys) // max(1, self._memory))
         for number in range(parts):
             part = (number, parts) if parts > 1 else None
             before, after = (all_rows(self._rows(one, keys, part), self._rows_schema) for one in group.slices)
@@ -424,7 +424,7 @@ class StateDifferences:
             yield from self._kept(batch, passes)
 
     def _all(self, operation: str, state: SliceRows) -> Iterator[pa.RecordBatch]:
-        for piece in state.pieces(_ROWS_AT_ONCE):
+        for piece in state.chunks(_ROWS_AT_ONCE):
             batch = self._batch(
                 operation, None if operation == INSERT else piece, None if operation == DELETE else piece, None
             )

@@ -13,7 +13,7 @@ from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
 from hudi_bridge.merge.record_map import LogRecords, selected
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
-from hudi_bridge.readers.block_decoder import BlockDecoder, ToldPositions
+from hudi_bridge.readers.block_decoder import BlockDecoder, RecordPositions
 from hudi_bridge.readers.log_scan import read_log_file
 from hudi_bridge.readers.request import log_memory_bytes
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
@@ -63,7 +63,7 @@ def find_log_versions(
     scans |= others
     for scan in scans.values():
         unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
-    told = ToldPositions(split, live, base_rows)
+    told = RecordPositions(split, live, base_rows)
     search = _KeySearch(split, rule, record_key, scans, told)
     by_position = told.are_complete and search.have_positions(live)
     blocks = []
@@ -118,7 +118,7 @@ class _KeySearch:
         rule: MergeRule,
         record_key: str,
         scans: Mapping[str, ScanResult],
-        told: ToldPositions,
+        told: RecordPositions,
     ) -> None:
         self._split = split
         self._rule = rule
@@ -130,8 +130,8 @@ class _KeySearch:
             for number, block in enumerate(scan.blocks, start=1)
         }
         self._bytes_of_key = re.compile(re.escape(record_key.encode("utf-8", "surrogatepass")))
-        self._of_keys = BlockDecoder(split, (), told=told)
-        self._of_all = BlockDecoder(split, split.context.schema.names, told=told)
+        self._of_keys = BlockDecoder(split, (), record_positions=told)
+        self._of_all = BlockDecoder(split, split.context.schema.names, record_positions=told)
 
     def have_positions(self, blocks: Iterable[LogBlock]) -> bool:
         """Whether all records of blocks have positions that the base file has."""

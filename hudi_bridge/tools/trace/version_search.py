@@ -124,7 +124,7 @@ def _of_logs(
 
 def _records(decoder: BlockDecoder, block: LogBlock, *, must_be_read: bool) -> Iterator[LogRecords]:
     try:
-        yield from decoder.pieces(block)
+        yield from decoder.decode_in_chunks(block)
     except HudiReadError as error:
         if must_be_read:
             raise
