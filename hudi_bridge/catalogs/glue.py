@@ -14,7 +14,7 @@ from hudi_bridge.errors import StorageError
 class GlueCatalog:
     """The databases of a data catalog as namespaces of one level.
 
-    ``region`` and ``catalog_id`` (an account) are those of boto3's settings by default.
+    ``region`` and ``catalog_id`` (an account) are taken from boto3's settings by default.
     """
 
     def __init__(self, region: str | None = None, catalog_id: str | None = None) -> None:
@@ -47,7 +47,7 @@ class GlueCatalog:
         return sorted(table["Name"] for table in tables if _table_of_hudi(table) is not None)
 
     def find(self, namespace: Namespace, name: str) -> CatalogTable | None:
-        """The Hudi table of that name; None if there is no table, or none of Hudi."""
+        """The Hudi table of that name; None if there is no table, or it is not a Hudi table."""
         if len(namespace) != 1:
             return None
         with self._client(f"find the table {namespace[0]}.{name}") as client:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9083
 _TABLES_A_REQUEST = 200
 _MILLISECONDS = 1000
-# Otherwise, Thrift prints on the standard error output what is an exception as well.
+# Otherwise, Thrift also prints to standard error what it raises as an exception.
 logging.getLogger("thrift").addHandler(logging.NullHandler())
 
 
@@ -51,12 +51,12 @@ class HiveCatalog:
         return sorted(table.tableName for table in tables if _table_of_hudi(table) is not None)
 
     def find(self, namespace: Namespace, name: str) -> CatalogTable | None:
-        """The Hudi table of that name; None if there is no table, or none of Hudi."""
+        """The Hudi table of that name; None if there is no table, or it is not a Hudi table."""
         if len(namespace) != 1:
             return None
         with self._client(f"find the table {namespace[0]}.{name}") as client:
-            found = _tables(client, namespace[0].lower(), [name.lower()])
-        return _table_of_hudi(found[0]) if found else None
+            tables = _tables(client, namespace[0].lower(), [name.lower()])
+        return _table_of_hudi(tables[0]) if tables else None
 
     @contextmanager
     def _client(self, doing: str) -> Iterator[Any]:
@@ -83,15 +83,15 @@ class HiveCatalog:
 
 
 def _tables(client: Any, database: str, names: list[str]) -> "list[Table]":  # noqa: ANN401 - the client has no types
-    """The tables that exist of these names; none if there is no such database."""
+    """The existing tables with these names; none if there is no such database."""
     from hive_metastore.ttypes import GetTablesRequest, UnknownDBException  # noqa: PLC0415 - an extra
 
     request = GetTablesRequest(dbName=database, tblNames=names)
     try:
-        found: list[Table] = client.get_table_objects_by_name_req(request).tables
+        tables: list[Table] = client.get_table_objects_by_name_req(request).tables
     except UnknownDBException:
         return []
-    return found
+    return tables
 
 
 def _table_of_hudi(table: "Table") -> CatalogTable | None:

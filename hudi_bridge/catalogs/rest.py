@@ -1,6 +1,7 @@
 """Hudi tables among the generic tables of a REST catalog, as Apache Polaris has them.
 
-Namespaces come by Iceberg's REST protocol, tables by ``/polaris/v1/{prefix}/namespaces/{namespace}/generic-tables``.
+Namespaces are listed by Iceberg's REST protocol, tables by
+``/polaris/v1/{prefix}/namespaces/{namespace}/generic-tables``.
 
 Source: Polaris, ``spec/polaris-catalog-apis/generic-tables-api.yaml``.
 """
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from requests import Response, Session
 
 _SECRETS = {"token": "HUDI_BRIDGE_CATALOG_TOKEN", "credential": "HUDI_BRIDGE_CATALOG_CREDENTIAL"}
-"""Properties of PyIceberg's client, and the variables that hold them: they do not belong on a command line."""
+"""Properties of PyIceberg's client and their environment variables: secrets do not belong on a command line."""
 _NOT_FOUND = 404
 _TOKEN_IS_OVER = (401, 419)
 _LEVELS = "\x1f"
@@ -34,7 +35,7 @@ _LEVELS = "\x1f"
 class RestCatalog:
     """The generic tables of the format ``hudi``.
 
-    ``properties`` are those of PyIceberg's REST client, such as ``warehouse``, ``token`` or ``credential``
+    ``properties`` are passed to PyIceberg's REST client, such as ``warehouse``, ``token`` or ``credential``
     (``ID:SECRET``, for OAuth 2). The last two are taken from ``HUDI_BRIDGE_CATALOG_TOKEN`` and
     ``HUDI_BRIDGE_CATALOG_CREDENTIAL`` if they are not given.
     """
@@ -62,7 +63,7 @@ class RestCatalog:
                 return []
 
     def table_names(self, namespace: Namespace) -> list[str]:
-        """The names of the Hudi tables of a namespace; none if it does not exist. Asks for each table."""
+        """The names of the Hudi tables of a namespace; none if it does not exist. Sends a request for each table."""
         names: list[str] = []
         token = ""
         with self._errors(f"list the tables of {'.'.join(namespace)!r}"):
@@ -75,7 +76,7 @@ class RestCatalog:
         return sorted(name for name in names if self.find(namespace, name) is not None)
 
     def find(self, namespace: Namespace, name: str) -> CatalogTable | None:
-        """The Hudi table of that name; None if there is no table, or none of Hudi."""
+        """The Hudi table of that name; None if there is no table, or it is not a Hudi table."""
         with self._errors(f"find the table {'.'.join((*namespace, name))}"):
             answer = self._get(namespace, (name,), {})
             table = answer.get("table", {})
@@ -89,10 +90,10 @@ class RestCatalog:
         from pyiceberg.catalog.rest import RestCatalog as IcebergClient  # noqa: PLC0415 - slow to import
 
         class Client(IcebergClient):
-            """A client whose requests end, those for its settings and tokens too."""
+            """A client with a timeout for all requests, including requests for its settings and tokens."""
 
             def _config_headers(self, session: "Session") -> None:
-                # Each new session comes here first.
+                # This is called first for each new session.
                 session.request = partial(session.request, timeout=timeout_seconds())  # type: ignore[method-assign]
                 super()._config_headers(session)
 
@@ -100,7 +101,7 @@ class RestCatalog:
             return Client("hudi_bridge", **self._properties, uri=self._url)
 
     def _get(self, namespace: Namespace, names: tuple[str, ...], query: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
-        """The answer of one request; empty if what is asked for does not exist."""
+        """The answer of one request; empty if the requested object does not exist."""
         client = self._client
         prefix = client.properties.get("prefix", "")
         levels = (*filter(None, (prefix,)), "namespaces", _LEVELS.join(namespace), "generic-tables", *names)
@@ -111,7 +112,7 @@ class RestCatalog:
 
         answer = asked()
         if answer.status_code in _TOKEN_IS_OVER:
-            # As the client does it in its own calls.
+            # The client does the same in its own calls.
             client._refresh_token()  # noqa: SLF001
             answer = asked()
         if answer.status_code == _NOT_FOUND:
@@ -135,5 +136,5 @@ class RestCatalog:
             TypeError,
             AttributeError,
         ) as error:
-            # What the server says may be anything.
+            # The server's text may contain anything, secrets too.
             raise StorageError(self.shown_uri, doing, masked(f"{error}"), errno.EIO) from error

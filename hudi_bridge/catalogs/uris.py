@@ -27,7 +27,7 @@ def is_catalog_uri(text: str) -> bool:
 
 
 def open_catalog(uri: str) -> TableCatalog:
-    """The catalog of a URI; nothing is asked yet.
+    """The catalog of a URI; no request is sent yet.
 
     Raises:
         QueryError: it is not the URI of a catalog.
@@ -39,7 +39,7 @@ def open_catalog(uri: str) -> TableCatalog:
 
 
 def uri_in_catalog(catalog: str, table: str) -> str:
-    """The URI of a table, such as ``sales.orders``, in the catalog with a URI.
+    """The URI of a table, such as ``sales.orders``, in a catalog given by its URI.
 
     Raises:
         QueryError: it is not the URI of a catalog.
@@ -47,15 +47,15 @@ def uri_in_catalog(catalog: str, table: str) -> str:
     open_catalog(catalog)
     if catalog.lower().startswith("rest:"):
         return f"{catalog}#{quote(table)}"
-    place, question_mark, query = catalog.partition("?")
-    return f"{place.rstrip('/') if not place.endswith('://') else place}/{quote(table)}{question_mark}{query}"
+    base, question_mark, query = catalog.partition("?")
+    return f"{base.rstrip('/') if not base.endswith('://') else base}/{quote(table)}{question_mark}{query}"
 
 
 def find_in_catalog(uri: str) -> CatalogTable:
     """The table of a URI.
 
     Raises:
-        QueryError: the URI is that of no table in a catalog.
+        QueryError: the URI does not name a table in a catalog.
         TableNotFoundError: the catalog has no Hudi table of that name.
         StorageError: the catalog does not answer.
     """
@@ -65,10 +65,10 @@ def find_in_catalog(uri: str) -> CatalogTable:
         raise QueryError(
             "path", repr(masked(uri)), f"a table in a catalog, such as {catalog.shown_uri} with DATABASE.TABLE"
         )
-    found = catalog.find(tuple(namespace), table)
-    if found is None:
+    entry = catalog.find(tuple(namespace), table)
+    if entry is None:
         raise TableNotFoundError(masked(uri), f"{catalog.shown_uri} has no Hudi table {name!r}")
-    return found
+    return entry
 
 
 def _parse(uri: str) -> tuple[TableCatalog, str]:

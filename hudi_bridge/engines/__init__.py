@@ -1,8 +1,8 @@
-"""The door for engines that read the files of file slices themselves.
+"""The interface for engines that read the files of file slices themselves.
 
-``slice_delta`` says what an engine has to change in the rows of a base file that it has read: which to leave out, and
-which log records to add. ``iter_log_blocks`` has the log records themselves, ``MergedSlices`` the merged rows, and the
-identities say when a result that is stored is that of a slice as it is now.
+``slice_delta`` returns the changes to make to the rows of a base file: rows to leave out, and log records to add.
+``iter_log_blocks`` returns the log records themselves, ``MergedSlices`` the merged rows. Identities tell whether a
+stored result still belongs to a slice.
 """
 
 from hudi_bridge.engines.identity import context_identity, identity, slice_identity

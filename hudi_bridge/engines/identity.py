@@ -1,6 +1,6 @@
-"""Cache keys for what an engine stores for a file slice.
+"""Cache keys for results that an engine stores for a file slice.
 
-Only the log files tell which log blocks count, so the keys do not cover it: engines store
+The keys do not cover which log blocks count, because only the log files show that. Engines store
 ``SliceDelta.counted_instants`` with each entry and compare it.
 """
 
@@ -23,7 +23,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.masking import without_secrets
 
 _VERSION = 1
-"""To be raised when slices with the same field values are read differently than before."""
+"""Raise it when slices with the same field values are read differently than before."""
 
 NOT_IDENTIFYING: Final = frozenset(
     (
@@ -50,19 +50,19 @@ _JSON_SCALARS = (bool, int, str, type(None))
 
 
 def context_identity(context: ReadContext, *settings: object) -> str:
-    """A hash of what all slices of a plan share, and of the engine's own settings, such as its format."""
+    """A hash of the context that all slices of a plan share, and of the engine's own settings, such as its format."""
     context_fields = _fields_of(context, leave_out=NOT_IDENTIFYING)
-    # Tokens in URIs are renewed from time to time.
+    # Tokens in URIs are renewed from time to time, so they must not change the identity.
     context_fields["table_path"] = without_secrets(context.table_path)
     return identity(_VERSION, context_fields, *settings)
 
 
-def slice_identity(split: RealtimeFileSplit, of_context: str) -> str:
+def slice_identity(split: RealtimeFileSplit, context_hash: str) -> str:
     """A hash of a file slice and its ``context_identity``.
 
-    What is derived from the slice is valid as long as the hash is the same and the same log blocks count.
+    A result of the slice is valid as long as the hash is the same and the same log blocks count.
     """
-    return identity(of_context, _fields_of(split, leave_out=frozenset(("context",))))
+    return identity(context_hash, _fields_of(split, leave_out=frozenset(("context",))))
 
 
 def identity(*values: object) -> str:
@@ -82,7 +82,7 @@ def payload_identity(payload: RecordPayload) -> str:
     try:
         text = inspect.getsource(kind if module is None else module)
     except (OSError, TypeError):
-        # A class defined at a prompt has no source.
+        # A class that was defined at a prompt has no source.
         text = ""
     content = hashlib.sha256(text.encode("utf-8", "surrogatepass") + pickle.dumps(payload))
     return f"{kind.__module__}.{kind.__qualname__} {content.hexdigest()}"
@@ -129,7 +129,7 @@ _CANONICAL: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     (bytes, lambda value: {"bytes": value.hex()}),
     (pa.Schema, lambda value: {"schema": value.serialize().to_pybytes().hex()}),
     (pa.Scalar, lambda value: {"type": str(value.type), "value": _canonical(_native(value))}),
-    (Mapping, lambda value: {"mapping": _sorted([_canonical(key), _canonical(one)] for key, one in value.items())}),
+    (Mapping, lambda value: {"mapping": _sorted([_canonical(key), _canonical(item)] for key, item in value.items())}),
     (AbstractSet, lambda value: {"set": _sorted(map(_canonical, value))}),
     ((tuple, list), lambda value: list(map(_canonical, value))),
 )

@@ -1,15 +1,11 @@
-"""The log blocks of a file slice, for engines that show them to users.
-
-How the Avro records of a log block are stored, for engines that decode them by themselves.
+"""The log blocks of a file slice, the layout of their records, and its record keys, for engines that use them directly.
 
 A layout is JSON: ``{"width": 3, "fields": [[0, "string"], [null, "long"], [2, ["union", ["null", "double"]]]]}``. Its
-fields are those of the writer, in stored order: the slot of each among the columns of the query, null if it is not
-wanted, and its type: ``null``, ``boolean``, ``long``, ``millis`` (a long, times 1,000 in the query), ``float``,
+fields are the writer's, in stored order. Each has a slot among the columns of the query, null if the query does not
+need it, and a type: ``null``, ``boolean``, ``long``, ``millis`` (a long, times 1,000 in the query), ``float``,
 ``double``, ``string``, ``bytes``, ``["fixed", size]``, ``["decimal", scale, size or null]``, ``["enum", symbols]``,
 ``["array", type]``, ``["map", type]``, ``["row", types]``, ``["union", types]``, or ``["repeated", type]`` for values
-that are mostly those of the record before. Slots without a field are null.
-
-Finds the record keys that a file slice holds.
+that are mostly equal to the previous record's. Slots without a field are null.
 
 Source: ``HoodieKeyLookupHandle`` of Hudi.
 """
@@ -71,7 +67,7 @@ class AvroRecords:
 class LogDeletes:
     """The deletes of a block, in block order.
 
-    ``ordering`` has one array for each ordering field that the merge rule compares, ``always_deletes`` marks deletes
+    ``ordering`` has one array for each ordering field that the merge rule compares; ``always_deletes`` marks deletes
     without an ordering value.
     """
 
@@ -82,12 +78,19 @@ class LogDeletes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLogBlock:
-    """A log block as stored; ``offset`` is in bytes.
+    """A log block as stored.
 
-    ``turn`` is the place of the block among those that a read as of the split's instant applies, oldest first; None if
-    it does not count. ``writer_schema`` is the Avro schema of a data block, as JSON; with ``is_partial``, its records
-    have only the columns that were updated. ``records`` is None unless the block is an Avro data block, ``deletes``
-    unless it is a delete block that counts.
+    Attributes:
+        log_path: the log file, relative to the table.
+        offset: the start of the block in bytes.
+        block_type: its type in lower case.
+        instant_time: the instant that wrote it.
+        turn: its number among the blocks that a read as of the split's instant applies, oldest first; None if it does
+            not count.
+        writer_schema: the Avro schema of a data block, as JSON.
+        is_partial: whether its records have only the columns that were updated.
+        records: None unless it is an Avro data block.
+        deletes: None unless it is a delete block that counts.
     """
 
     log_path: str
@@ -107,11 +110,11 @@ class StoredLogBlock:
 
 
 def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[StoredLogBlock]:
-    """All log blocks of a slice, oldest first.
+    """Yields all log blocks of a slice, oldest first.
 
     Raises:
-        CorruptLogFileError: a block is not what its header says.
-        UnsupportedTableError: a delete block is of an unknown version.
+        CorruptLogFileError: the content of a block does not match its header.
+        UnsupportedTableError: a delete block has an unknown version.
         DataFileGoneError: a log file no longer exists.
     """
     if not split.log_paths:
@@ -151,7 +154,7 @@ def _records(block: LogBlock) -> AvroRecords | None:
 
 Layout: TypeAlias = "str | list[Layout | int | None]"
 
-_MOST_LEVELS = 8
+_MAX_LEVELS = 8
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
 _NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
 _WIDENED = ("int", "long")
@@ -162,22 +165,22 @@ def record_layout(split: RealtimeFileSplit, block: StoredLogBlock) -> str:
     """The layout of the records of an Avro data block, by the columns of the query.
 
     Raises:
-        UnsupportedTableError: its columns are not those of the query, by their names, or no layout can express them.
+        UnsupportedTableError: its columns do not have the query's names and types, or no layout can express them.
         CorruptTableError: the block has no schema, or one that is not Avro's.
     """
     writer = parse_avro_schema(block.writer_schema or "", block.log_path, block.offset)
-    schema, from_path = split.context.schema, split.path_values
-    where = f"in {block.log_path} at byte {block.offset}"
+    schema, path_values = split.context.schema, split.path_values
+    location = f"in {block.log_path} at byte {block.offset}"
     if (reason := _why_not_by_name(split, block, arrow_schema(writer))) is not None:
-        raise _unsupported(f"{reason}, {where}", "columns of the same names and types, or ints that are now longs")
-    slots = {name: slot for slot, name in enumerate(schema.names) if name not in from_path}
-    types = {one.name: _layout(one.type, f"{one.name}, {where}") for one in writer.fields}
+        raise _unsupported(f"{reason}, {location}", "columns of the same names and types, or ints that are now longs")
+    slots = {name: slot for slot, name in enumerate(schema.names) if name not in path_values}
+    types = {field.name: _layout(field.type, f"{field.name}, {location}") for field in writer.fields}
     fields = [[slots.get(name), ["repeated", kind] if name in _REPEATED else kind] for name, kind in types.items()]
     return json.dumps({"width": len(schema), "fields": fields})
 
 
 def _why_not_by_name(split: RealtimeFileSplit, block: StoredLogBlock, stored: pa.Schema) -> str | None:
-    """Why the columns of the query are not those of the same names in the block; None if they are."""
+    """The reason why columns of the query cannot be found by name in the block; None if they can."""
     context = split.context
     file_ids, query_ids = internal_schemas(block.instant_time or "", context)
     path_columns = tuple(name for name in context.path_columns if name in split.path_values)
@@ -190,30 +193,32 @@ def _why_not_by_name(split: RealtimeFileSplit, block: StoredLogBlock, stored: pa
         stored_as=StoredAs.AVRO,
         defaults=dict(context.field_defaults),
     )
-    for one in columns:
-        if one.outcome in _NOT_IN_RESULT or one.outcome is Outcome.FROM_PATH:
+    for column in columns:
+        if column.outcome in _NOT_IN_RESULT or column.outcome is Outcome.FROM_PATH:
             continue
-        is_within = "." in (one.column or "")
-        is_same = one.outcome is Outcome.READ and one.column == one.file_column
-        is_missing = one.outcome in _NULL_IN_BOTH and not is_within and one.column not in stored.names
-        is_widened = one.outcome is Outcome.CAST and (one.file_type, one.query_type) == _WIDENED and not is_within
+        is_within = "." in (column.column or "")
+        is_same = column.outcome is Outcome.READ and column.column == column.file_column
+        is_missing = column.outcome in _NULL_IN_BOTH and not is_within and column.column not in stored.names
+        is_widened = (
+            column.outcome is Outcome.CAST and (column.file_type, column.query_type) == _WIDENED and not is_within
+        )
         if not (is_same or is_missing or is_widened):
-            return f"{one.column}: {one}"
+            return f"{column.column}: {column}"
     for field in context.schema:
         if field.name in stored.names and field.name not in path_columns:
-            found = stored.field(field.name).type
-            if found != field.type and (found, field.type) != (pa.int32(), pa.int64()):
-                return f"{field.name} of type {found}, which is {field.type} in the table"
+            stored_type = stored.field(field.name).type
+            if stored_type != field.type and (stored_type, field.type) != (pa.int32(), pa.int64()):
+                return f"{field.name} of type {stored_type}, which is {field.type} in the table"
     return None
 
 
-def _unsupported(found: str, supported: str) -> UnsupportedTableError:
-    return UnsupportedTableError("log block to decode by its layout", found, supported)
+def _unsupported(actual: str, supported: str) -> UnsupportedTableError:
+    return UnsupportedTableError("log block to decode by its layout", actual, supported)
 
 
 def _layout(avro: AvroType, column: str, level: int = 0) -> Layout:
-    if level > _MOST_LEVELS:
-        raise _unsupported(f"more than {_MOST_LEVELS} levels in column {column}", f"up to {_MOST_LEVELS} levels")
+    if level > _MAX_LEVELS:
+        raise _unsupported(f"more than {_MAX_LEVELS} levels in column {column}", f"up to {_MAX_LEVELS} levels")
     match avro:
         case AvroPrimitive():
             return _primitive(avro, column)
@@ -258,9 +263,9 @@ def base_key_range(storage: Storage, split: RealtimeFileSplit) -> tuple[str, str
 
 
 def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int = 1) -> Iterator[Column]:
-    """The keys of the records that the logs of a slice insert or update, a part at a time.
+    """Yields the keys of the records that the logs of a slice insert or update, a part at a time.
 
-    ``at_once`` slices that are read at the same time share the memory for logs.
+    ``at_once`` slices are read at the same time and share the memory for logs.
     """
     read = SliceRead(storage=storage, split=split, request=RowRequest.of(split.context.schema, ()), at_once=at_once)
     if not read.has_logs:
@@ -270,8 +275,10 @@ def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int 
         yield records.keys.slice(0, records.rows.num_rows).cast(pa.string())
 
 
-def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *, at_once: int = 1) -> Iterator[Column]:
-    """The keys among ``keys`` for which a snapshot has a row in this slice.
+def existing_keys(
+    storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *, at_once: int = 1
+) -> Iterator[Column]:
+    """Yields the ``keys`` for which a snapshot has a row in this slice.
 
     The base file is not read if its footer, with its key range and Bloom filter, rules out all keys.
     """
@@ -279,20 +286,20 @@ def held_keys(storage: Storage, split: RealtimeFileSplit, keys: Sequence[str], *
     if split.base_path is not None and not _footer_index(storage, split).possible(keys):
         if not split.log_paths:
             return
-        # Any rows of these keys are in the logs.
+        # All rows with these keys, if any, are in the logs.
         split = replace(split, base_path=None, base_size_bytes=0)
-    wanted = pa.array(keys, pa.string())
-    row_filter = pc.field(RECORD_KEY_COLUMN).isin(wanted) if context.populates_meta_fields else None
+    key_array = pa.array(keys, pa.string())
+    row_filter = pc.field(RECORD_KEY_COLUMN).isin(key_array) if context.populates_meta_fields else None
     reader = open_reader_in(storage, split, context.key_columns, row_filter, use_threads=False, at_once=at_once)
     for batch in reader.batches():
-        found: Any = record_keys(batch, context).cast(pa.string())
-        yield pc.unique(found.filter(pc.is_in(found, value_set=wanted)))
+        batch_keys: Any = record_keys(batch, context).cast(pa.string())
+        yield pc.unique(batch_keys.filter(pc.is_in(batch_keys, value_set=key_array)))
 
 
 def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
-    """The key range and Bloom filter in the footer of the base file; those that are known need not be read."""
-    known = cached_footer_index(storage, split)
-    if known is not None or split.base_path is None:
-        return known or FooterIndex(key_range=None, bloom_filter=None)
+    """The key range and Bloom filter in the footer of the base file, from the cache if possible."""
+    cached = cached_footer_index(storage, split)
+    if cached is not None or split.base_path is None:
+        return cached or FooterIndex(key_range=None, bloom_filter=None)
     with open_base_file(storage, split, split.base_path, use_threads=False) as base:
         return footer_index(base, split)

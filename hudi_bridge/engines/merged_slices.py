@@ -1,4 +1,4 @@
-"""What logs do to the base files of a snapshot, merged once per file slice and kept in memory.
+"""Merges the logs of a snapshot with their base files once for each file slice, and caches the results.
 
 An entry is used again, also after the table was refreshed, as long as the files of its slice are the same and the same
 log blocks count.
@@ -28,8 +28,10 @@ _LOG = logging.getLogger(__name__)
 class MergedSlice:
     """The merge of one slice.
 
-    ``counted`` tells for the instant of each log block whether the block counted, ``deleted_positions`` are those of
-    ``SliceDelta``, and ``rows`` come in their place, in some of the columns.
+    Attributes:
+        counted: whether the blocks of each instant counted.
+        deleted_positions: as in ``SliceDelta``.
+        rows: the rows that replace deleted ones, and new rows, in some of the columns.
     """
 
     counted: Mapping[str, bool]
@@ -38,55 +40,55 @@ class MergedSlice:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that it takes."""
+        """The memory that it takes, in bytes."""
         return self.rows.nbytes + self.deleted_positions.nbytes
 
 
 class MergeStore(Protocol):
-    """Keeps merges of slices by key; safe to use from several threads."""
+    """Stores merges of slices by key; safe to use from several threads."""
 
     @property
     def max_bytes(self) -> int:
-        """The size of the largest merge that can be kept."""
+        """The size of the largest merge that can be stored, in bytes."""
 
     @property
     def keeps_all_columns(self) -> bool:
-        """Whether merges are kept with all columns of the table."""
+        """Whether merges are stored with all columns of the table."""
 
     def find(self, key: str) -> Iterator[MergedSlice]:
-        """The merges of a slice that are kept, newest first."""
+        """Yields the stored merges of a slice, newest first."""
 
     def keep(self, key: str, merged: MergedSlice) -> MergedSlice:
-        """Keeps a merge in place of others that the limit has no room for, and returns it as it is kept."""
+        """Stores a merge, evicts others if there is no room, and returns the merge as stored."""
 
 
 class MemoryStore:
-    """Keeps merges in memory, the newest for each slice."""
+    """Stores merges in memory, the newest one for each slice."""
 
     keeps_all_columns = False
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, MergedSlice] = OrderedDict()
+        self._cache: OrderedDict[str, MergedSlice] = OrderedDict()
 
     def find(self, key: str) -> Iterator[MergedSlice]:
-        """The merge of a slice, if it is kept."""
+        """Yields the merge of a slice, if it is stored."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-        if found is not None:
-            yield found
+            merged = self._cache.get(key)
+            if merged is not None:
+                self._cache.move_to_end(key)
+        if merged is not None:
+            yield merged
 
     def keep(self, key: str, merged: MergedSlice) -> MergedSlice:
-        """Keeps a merge; those that were used longest ago make room for it."""
+        """Stores a merge and evicts the least recently used ones to make room."""
         with self._lock:
-            self._kept.pop(key, None)
-            self._kept[key] = merged
-            size = sum(one.size_bytes for one in self._kept.values())
+            self._cache.pop(key, None)
+            self._cache[key] = merged
+            size = sum(stored.size_bytes for stored in self._cache.values())
             while size > self.max_bytes:
-                _, oldest = self._kept.popitem(last=False)
+                _, oldest = self._cache.popitem(last=False)
                 size -= oldest.size_bytes
         return merged
 
@@ -95,7 +97,8 @@ class MemoryStore:
 class MergedSlices:
     """The merges of the slices of one snapshot; safe to use from several threads.
 
-    ``at_once`` slices that are read at the same time share the memory for logs; one alone is read by several threads.
+    ``at_once`` slices are read at the same time and share the memory for logs; if it is 1, a slice is read by several
+    threads.
     """
 
     storage: Storage
@@ -111,9 +114,9 @@ class MergedSlices:
         self._identity = context_identity(self.context)
 
     def deleted_positions(self, split: RealtimeFileSplit, columns: Sequence[str]) -> Positions:
-        """The positions in the base file, ascending, of rows that the logs delete or replace.
+        """Ascending positions in the base file of the rows that the logs delete or replace.
 
-        If the slice has to be merged for it, the ``columns`` of its rows are kept as well.
+        If the slice has to be merged for this, its rows are cached with the ``columns``.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -124,7 +127,7 @@ class MergedSlices:
             return delta.deleted_positions
 
     def rows(self, split: RealtimeFileSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows that replace deleted ones, and the new rows, in some columns.
+        """Yields the rows that replace deleted ones, and the new rows, with some columns.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -136,16 +139,16 @@ class MergedSlices:
             yield from delta.rows()
 
     def _merged(self, split: RealtimeFileSplit, columns: Sequence[str]) -> MergedSlice | None:
-        """The merge of a slice with at least these columns; None if it is too large to be kept."""
+        """The merge of a slice with at least these columns; None if it is too large to be stored."""
         key = self._key(split)
         with self._merging.locked(key):
-            known = next((one for one in self.store.find(key) if self._holds(one)), None)
-            if known is not None and set(known.rows.schema.names).issuperset(columns):
-                return known
+            cached = next((candidate for candidate in self.store.find(key) if self._holds(candidate)), None)
+            if cached is not None and set(cached.rows.schema.names).issuperset(columns):
+                return cached
             if key in self._too_large:
                 return None
-            # Who asks for other columns than at first is likely to ask for yet others.
-            needs_all = self.store.keeps_all_columns or known is not None
+            # A second request for other columns makes further ones likely, so all columns are merged.
+            needs_all = self.store.keeps_all_columns or cached is not None
             merged = self._merge(split, self.context.schema.names if needs_all else columns)
             if merged is None:
                 self._too_large.add(key)
@@ -156,11 +159,11 @@ class MergedSlices:
         merging = operation(
             _LOG, "merge", logging.DEBUG, table=self.storage.shown_path, slice=f"{split.partition_path}/{split.file_id}"
         )
-        with merging as told, self._delta(split, columns) as delta:
+        with merging as logged, self._delta(split, columns) as delta:
             rows = _rows_within(delta, self.store.max_bytes)
             if rows is None:
                 return None
-            told.note(rows=rows.num_rows)
+            logged.note(rows=rows.num_rows)
             merged = MergedSlice(counted=delta.counted_instants, deleted_positions=delta.deleted_positions, rows=rows)
         return merged if merged.size_bytes <= self.store.max_bytes else None
 
@@ -171,12 +174,12 @@ class MergedSlices:
         return all(self.context.counts(instant) == counted for instant, counted in merged.counted.items())
 
     def _key(self, split: RealtimeFileSplit) -> str:
-        # All of a split but its context, whose identity is slow to make.
+        # All of a split except its context, whose identity is slow to compute.
         content = (*split.partition_values, split.file_id, split.base_path, split.base_size_bytes, *split.log_files)
-        place = (split.partition_path, split.source_path, split.source_size_bytes, content)
-        if place not in self._keys:
-            self._keys[place] = slice_identity(split, self._identity)
-        return self._keys[place]
+        slice_key = (split.partition_path, split.source_path, split.source_size_bytes, content)
+        if slice_key not in self._keys:
+            self._keys[slice_key] = slice_identity(split, self._identity)
+        return self._keys[slice_key]
 
 
 def _rows_within(delta: SliceDelta, max_bytes: int) -> pa.Table | None:

@@ -1,12 +1,11 @@
-"""What the log files of a file slice do to its base file, for engines that read base files themselves.
+"""The effect of the log files of a file slice on its base file, for engines that read base files themselves.
 
 An engine reads the base file without the rows at ``deleted_positions``, and adds ``rows``; or it merges ``log_records``
-itself. If ``base_file.reason_incompatible`` gives a reason, it uses ``open_reader``.
+itself. If ``base_file.reason_incompatible`` returns a reason, it uses ``open_reader``.
 
-Whether an engine may join base rows with log records by a record key field instead of the record key.
-
-Conditions on the field then reach both sides of the join. How a field becomes a record key depends on the key generator
-and on the release of Hudi, so nothing is assumed: every row of the base file is looked up both ways.
+An engine may join base rows with log records by a record key field instead of the record key, so that conditions on the
+field reach both sides of the join. How a field becomes a record key depends on the key generator and on the release of
+Hudi, so nothing is assumed: every row of the base file is looked up both ways.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ _TYPES = (pa.string(), pa.int32(), pa.int64())
 
 
 def single_key_field(context: ReadContext) -> str | None:
-    """The only record key field of a table; None if there are several, or if it is nested or of the partition path."""
+    """The only record key field of a table; None if there are several, or if it is nested or in the partition path."""
     if len(context.record_key_fields) != 1:
         return None
     (name,) = context.record_key_fields
@@ -69,14 +68,14 @@ HEEDED_BY_ENGINES = frozenset(
         "sequences_in_logs",
     }
 )
-"""The behaviours of rules that an engine has to heed that merges ``SurvivingLogRecords`` with base rows."""
+"""The behaviours of rules that an engine must support to merge ``SurvivingLogRecords`` with base rows."""
 
 
 class KeyFieldLookup:
-    """Compares what base rows find by a record key field with what they find by record key.
+    """Compares lookups of base rows by a record key field with lookups by record key.
 
-    ``values`` are those of the log records: of deletes, which have no fields, the record key. ``is_same`` is whether
-    all base rows so far have found the same log records both ways.
+    ``values`` are the field's values in the log records; deletes have no fields, so they have the record key.
+    ``is_same`` is whether all base rows so far have matched the same log records both ways.
     """
 
     def __init__(self, name: str, values: Column, keys: Column) -> None:
@@ -99,28 +98,31 @@ class KeyFieldLookup:
             return None
         return cls(name, pa.concat_arrays([*rows.chunks, deletes]), log.keys)
 
-    def look_up(self, fields: Column, keys: Column, found: Column) -> None:
-        """Compare for a batch of base rows; ``found`` holds the log records that were found by ``keys``."""
+    def look_up(self, fields: Column, keys: Column, matched: Column) -> None:
+        """Compares the lookups for a batch of base rows; ``matched`` has the log records that match ``keys``."""
         if self.is_same and not (self._is_key and fields.equals(keys)):
             by_field: Column = pc.index_in(fields, value_set=self.values, skip_nulls=True)
-            self.is_same = by_field.equals(found)
+            self.is_same = by_field.equals(matched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivingLogRecords:
     """The surviving log version of each record key, with what an engine needs to merge it with its base row.
 
-    All arrays have one entry per record key. Deletes come last; their ``rows`` are null. ``is_delete`` marks records
-    that remove the base row if they win, ``compares_as_delete`` those that the merge rule compares as deletes,
-    ``always_deletes`` those without an ordering value. ``ordering`` has one array for each ordering field to compare
-    with the base row.
+    All arrays have one entry for each record key; deletes come last, and their ``rows`` are null.
 
-    ``contested`` marks the records that an engine has to compare with their base rows. If ``merges_fields``, the result
-    takes fields of both, and ``unset`` marks, by column, the records in which the column is unset. If the rule has a
-    user's payload, the payload merges the contested records.
-
-    ``key_values`` holds the values of a record key field by which base rows find the same log records as by record key;
-    a delete has those of its base row. It is empty if there is no such field.
+    Attributes:
+        keys: the record keys.
+        rows: the rows.
+        ordering: one array for each ordering field to compare with the base row.
+        is_delete: marks records that remove the base row if they win.
+        compares_as_delete: marks records that the merge rule compares as deletes.
+        always_deletes: marks deletes without an ordering value.
+        contested: marks the records that an engine has to compare with their base rows. A user's payload merges them.
+        merges_fields: whether the result takes fields of both rows.
+        unset: for each column, the records in which it is unset.
+        key_values: the values of a record key field by which base rows match the same log records as by record key; for
+            a delete, the values of its base row. Empty if there is no such field.
 
     Made by ``SliceDelta.log_records``.
     """
@@ -141,10 +143,11 @@ class SurvivingLogRecords:
 
 
 class SliceDelta:
-    """What the logs of one file slice do to its base file: a context manager that opens the base file when entered.
+    """The effect of the logs of one file slice on its base file: a context manager that opens the base file when
+    entered.
 
-    Entering raises as ``slice_delta`` says. Holds the log records of the slice, and a batch of the base file, in
-    memory. Log records that exceed the memory for logs are merged a part at a time.
+    Entering raises as described for ``slice_delta``. Holds the log records of the slice, and a batch of the base file,
+    in memory. Log records that exceed the memory for logs are merged in parts.
 
     Made by ``slice_delta``.
     """
@@ -177,7 +180,7 @@ class SliceDelta:
 
     @cached_property
     def counted_instants(self) -> Mapping[str, bool]:
-        """The instants of all log blocks, and whether the blocks of each count.
+        """For the instant of each log block, whether its blocks count.
 
         The delta stays the same as long as these and the files of the slice do.
 
@@ -189,7 +192,7 @@ class SliceDelta:
         return {instant: self._read.context.counts(instant) for instant in instants}
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows that replace deleted ones, and the new rows, in batches of ``schema``.
+        """Yields the rows that replace deleted ones, and the new rows, in batches with ``schema``.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -205,9 +208,10 @@ class SliceDelta:
 
     @property
     def deleted_positions(self) -> Positions:
-        """The positions in the base file, from 0 and ascending, of rows that the logs delete or replace.
+        """Ascending positions in the base file, from 0, of the rows that the logs delete or replace.
 
-        Known once ``rows`` is exhausted; otherwise, keys and ordering values of the base file are read to find them.
+        They are known once ``rows`` is exhausted. Otherwise, keys and ordering values of the base file are read to find
+        them.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or records cannot be merged.
@@ -222,7 +226,7 @@ class SliceDelta:
     def log_records(self) -> SurvivingLogRecords | str | None:
         """The surviving log records for an engine that merges them with base rows, or the reason why it must not.
 
-        None if there are no log files to merge. Of the base file, only the record keys and their field are read.
+        None if there are no log files to merge. Only the record keys and their field are read from the base file.
 
         Raises:
             HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
@@ -249,7 +253,7 @@ class SliceDelta:
         return self._surviving_records(log, matched > 0, key_values)
 
     def why_keys_not_unique(self) -> str | None:
-        """Why a join by record key finds other base rows than a merge does; None if it finds the same.
+        """The reason why a join by record key matches other base rows than a merge; None if it matches the same.
 
         Reads the record keys of the base file.
 
@@ -290,10 +294,10 @@ class SliceDelta:
         for group in self._base.row_groups:
             for rows in columns.batches(group):
                 keys = record_keys(rows, context)
-                found: Column = pc.index_in(keys, value_set=log.keys)
-                times += np.bincount(found.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
+                matched: Column = pc.index_in(keys, value_set=log.keys)
+                times += np.bincount(matched.drop_null().to_numpy(zero_copy_only=False), minlength=len(log))
                 if lookup is not None:
-                    lookup.look_up(rows.column(lookup.name), keys, found)
+                    lookup.look_up(rows.column(lookup.name), keys, matched)
         return times
 
     def _surviving_records(
@@ -302,7 +306,7 @@ class SliceDelta:
         rule = self._read.rule
         merger = FileSliceMerger(log, rule, self._read.context.defaults)
         is_delete = log.is_delete
-        # A record that wins over any base row is settled, unless fields of both are merged.
+        # A record that wins over any base row need not be compared, unless fields of both are merged.
         is_settled = merger.wins_always & (is_delete | ~np.bool_(merger.merges_rows))
         rows = log.rows.select(list(self._read.request.columns))
         deletes = len(log) - rows.num_rows
@@ -327,13 +331,13 @@ def slice_delta(
     columns: Sequence[str] | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
 ) -> SliceDelta:
-    """What the logs of a file slice do to its base file, in some of its columns (default: all).
+    """The effect of the logs of a file slice on its base file, in some of its columns (default: all).
 
-    The split is all it needs; ``filesystem`` is as for ``HudiTable.open``. Entering the result opens the base file and
-    reads its footer; everything else is read on demand.
+    Nothing but the split is needed; ``filesystem`` is as for ``HudiTable.open``. Entering the result opens the base
+    file and reads its footer; everything else is read on demand.
 
     Raises:
-        QueryError: the split is not one of a snapshot or read-optimized query, or a column does not exist.
+        QueryError: the split does not belong to a snapshot or read-optimized query, or a column does not exist.
         CorruptBaseFileError: when entered, the base file is not Parquet.
         DataFileGoneError: when entered, the base file no longer exists.
     """
@@ -348,9 +352,10 @@ def slice_delta_in(
     use_threads: bool = False,
     at_once: int = 1,
 ) -> SliceDelta:
-    """As ``slice_delta``, with an open storage; with ``use_threads``, several decode the base file, beside the logs.
+    """As ``slice_delta``, with an open storage. With ``use_threads``, threads decode the base file while logs are
+    decoded.
 
-    ``at_once`` slices that are read at the same time share the memory for logs.
+    ``at_once`` slices are read at the same time and share the memory for logs.
     """
     context = split.context
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:

@@ -1,10 +1,6 @@
-"""The columns of a base file as stored, and whether an engine can read it in place with the same result as Hudi.
+"""The columns of a base file as stored, their statistics and ids, and whether an engine can read the file in place.
 
-Footer statistics of a base file: bounds and nulls of its columns, and whether a column has one value in all rows.
-
-The ids that Hudi gives to columns, in each version of a table's schema.
-
-Source: ``InternalSchema`` of Hudi.
+Source: ``InternalSchema`` of Hudi, for the ids of columns.
 """
 
 from collections import Counter
@@ -32,13 +28,18 @@ BYTES_ELSEWHERE = "the bytes of its BLOBs are in other files"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBaseFile:
-    """A base file as stored; ``path`` is relative to the table.
+    """A base file as stored.
 
-    ``parquet_footer`` is None if engines cannot read the file in place, as it is not Parquet.
-    ``schema`` has the columns of the file with Arrow types. ``columns`` maps each column and nested field of the query
-    to the file, followed by the columns that only the file has; it ignores that ``path_columns`` are read from the
-    partition path. ``has_path_values`` says whether the path has a value for each of these; if not, those without
-    a value are read from the file.
+    Attributes:
+        path: its path relative to the table.
+        rows: its number of rows.
+        parquet_footer: None if engines cannot read the file in place, because it is not Parquet.
+        schema: the columns of the file with Arrow types.
+        columns: maps each column and nested field of the query to the file, followed by columns that only the file has;
+            it does not consider that ``path_columns`` are read from the partition path.
+        path_columns: the columns that are read from the partition path.
+        has_path_values: whether the path has a value for each of them; columns without one are read from the file.
+        has_bytes_elsewhere: whether BLOB columns refer to bytes in other files.
 
     Made by ``SliceDelta.base_file``.
     """
@@ -83,7 +84,7 @@ class StoredBaseFile:
                 if ignores_case
                 else "two of its columns have one name"
             )
-        if any(self.footer.schema.column(one).physical_type == "INT96" for one in range(self.footer.num_columns)):
+        if any(self.footer.schema.column(index).physical_type == "INT96" for index in range(self.footer.num_columns)):
             return "it has times of 96 bits"
         if LegacyDates.of(self.footer, self.schema, self.path) is not None:
             return "it has dates in the calendar of Spark 2"
@@ -103,18 +104,20 @@ class StoredBaseFile:
         if not self.has_path_values:
             return "its partition path does not tell the values of the partition columns"
         names = {name.lower() if ignores_case else name for name in self.schema.names}
-        for one in self.columns:
-            name, stored_name = _last_part(one.column), _last_part(one.file_column)
+        for column in self.columns:
+            name, stored_name = _last_part(column.column), _last_part(column.file_column)
             if ignores_case:
                 name, stored_name = name.lower(), stored_name.lower()
-            if one.column in self.path_columns or one.outcome in _NOT_IN_RESULT:
+            if column.column in self.path_columns or column.outcome in _NOT_IN_RESULT:
                 continue
-            is_within = "." in (one.column or "")
-            reads_alike = one.outcome is Outcome.READ and name == stored_name
-            is_missing = one.outcome in _NULL_IN_BOTH and not is_within and name not in names
-            is_widened = one.outcome is Outcome.CAST and (one.file_type, one.query_type) in widens and not is_within
-            if not (reads_alike or is_missing or is_widened):
-                return f"{one.column}: {one}"
+            is_within = "." in (column.column or "")
+            is_same = column.outcome is Outcome.READ and name == stored_name
+            is_missing = column.outcome in _NULL_IN_BOTH and not is_within and name not in names
+            is_widened = (
+                column.outcome is Outcome.CAST and (column.file_type, column.query_type) in widens and not is_within
+            )
+            if not (is_same or is_missing or is_widened):
+                return f"{column.column}: {column}"
         return None
 
 
@@ -143,9 +146,9 @@ def stored_base_file(split: RealtimeFileSplit, base: OpenBaseFile) -> StoredBase
 
 
 def iter_fields(schema: pa.Schema) -> "Iterator[tuple[str, pa.Field[Any]]]":
-    """All columns and nested fields, with their dotted paths.
+    """Yields all columns and nested fields, with their dotted paths.
 
-    The items of a list are its ``element``, those of a map its ``key`` and ``value``.
+    Items of a list are named ``element``, keys and items of a map ``key`` and ``value``.
     """
     for field in schema:
         yield from _iter_nested(field, field.name)
@@ -191,9 +194,9 @@ def in_path_and_file(split: RealtimeFileSplit, stored: pa.Schema, footer: pq.Fil
 
     A column that is not in the file has the value of the path if the query reads it from there.
     """
-    statistics, from_path = column_statistics(footer, dict(split.partition_values)), split.path_values
+    statistics, path_values = column_statistics(footer, dict(split.partition_values)), split.path_values
     return {
-        name: _all_equal(statistics.get(name), value, footer.num_rows) if name in stored.names else name in from_path
+        name: _all_equal(statistics.get(name), value, footer.num_rows) if name in stored.names else name in path_values
         for name, value in split.partition_values
     }
 
@@ -205,20 +208,20 @@ def _all_equal(statistics: ColumnStatistics | None, value: "pa.Scalar[Any]", row
     if not value.is_valid:
         return statistics.nulls == rows
     try:
-        wanted = value.as_py()
+        expected = value.as_py()
     except OverflowError:
         # Python has no dates before the year 1 or after 9999.
         return False
-    return bool(statistics.nulls == 0 and statistics.least == wanted and statistics.greatest == wanted)
+    return bool(statistics.nulls == 0 and statistics.least == expected and statistics.greatest == expected)
 
 
 def column_statistics(footer: pq.FileMetaData, paths: Container[str] | None = None) -> Mapping[str, ColumnStatistics]:
-    """The statistics of each column that is not inside a list or map, by dotted path; of some paths alone, if given."""
+    """The statistics of each column that is not in a list or map, by dotted path; only of ``paths``, if given."""
     columns = [footer.schema.column(position) for position in range(footer.num_columns)]
     unrepeated = {
-        position: one.path
-        for position, one in enumerate(columns)
-        if one.max_repetition_level == 0 and (paths is None or one.path in paths)
+        position: column.path
+        for position, column in enumerate(columns)
+        if column.max_repetition_level == 0 and (paths is None or column.path in paths)
     }
     return {path: _statistics(footer, position) for position, path in unrepeated.items()}
 
@@ -237,7 +240,7 @@ def _statistics(footer: pq.FileMetaData, position: int) -> ColumnStatistics:
     return ColumnStatistics(
         values=sum(chunk.num_values for chunk in chunks),
         stored_bytes=sum(chunk.total_compressed_size for chunk in chunks),
-        nulls=None if None in nulls else sum(one or 0 for one in nulls),
+        nulls=None if None in nulls else sum(count or 0 for count in nulls),
         least=least if is_known else None,
         greatest=greatest if is_known else None,
     )
@@ -257,11 +260,11 @@ def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:
 
 
 ColumnIds: TypeAlias = Mapping[str, int]
-"""Ids by dotted path, with ``element`` for the items of a list, ``key`` and ``value`` for those of a map."""
+"""Ids by dotted path, with ``element`` for items of a list, ``key`` and ``value`` for keys and items of a map."""
 
 
 def column_ids(context: ReadContext) -> tuple[ColumnIds, ...]:
-    """The ids of all columns and nested fields: those of the query's schema, then those of each earlier version.
+    """The ids of all columns and nested fields: first of the query's schema, then of each earlier version.
 
     Empty for a table without a schema history, whose columns are matched by name.
 

@@ -31,7 +31,7 @@ from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.engines.log_blocks import base_key_range, held_keys, log_record_keys
+from hudi_bridge.engines.log_blocks import base_key_range, existing_keys, log_record_keys
 from hudi_bridge.errors import QueryError
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, path_text
@@ -215,7 +215,7 @@ def verified(slices: Slices, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
     with noting_error_details():
         for index, group in groupby(pairs, key=itemgetter(1)):
             split = slices.split(index)
-            key_arrays = held_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
+            key_arrays = existing_keys(storage, split, [key for key, _ in group], at_once=os.cpu_count() or 1)
             keys = pa.concat_arrays(list(key_arrays) or [_texts([])])
             yield _batch(
                 matched_key=keys,
