@@ -12,13 +12,13 @@ from threading import Lock
 from typing import Any
 
 from hudi_bridge.common.imports import needing_extra
+from hudi_bridge.service.credential_kinds import KeySecrets, key_properties
 from hudi_bridge.service.credentials import (
     CredentialsRefusedError,
     CredentialsUnavailableError,
     Places,
     StorageCredentials,
 )
-from hudi_bridge.service.s3 import KeySecrets, key_properties
 
 with needing_extra("glue", "boto3", "botocore", by="credentials by STS"):
     import boto3

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.errors import QueryError
-from hudi_bridge.service.azure import AzurePlace
+from hudi_bridge.service.credential_kinds import AzurePlace
 from hudi_bridge.service.credentials import CredentialsRefusedError, Places, Secret, StorageCredentials
 
 with needing_extra("azure", "azure", by="credentials for Azure"):

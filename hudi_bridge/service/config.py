@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from hudi_bridge.errors import QueryError
-from hudi_bridge.service import azure, gcs, s3
 from hudi_bridge.service.access import EVERYTHING, Access, Issuer, Reader, read_secret
+from hudi_bridge.service.credential_kinds import NARROWED, SIGNED, STATIC, STS
 from hudi_bridge.service.credentials import CREDENTIALS, STORES, Kind, Store, Vending, VendingRule, needed
 
 READER, OIDC = "reader", "oidc"
@@ -100,10 +100,10 @@ def _texts(name: str, values: list[Any]) -> list[str]:
 
 
 _KINDS: Mapping[str, Kind] = {
-    "static": s3.STATIC,
-    "sts": s3.STS,
-    "gcs": gcs.NARROWED,
-    "azure": azure.SIGNED,
+    "static": STATIC,
+    "sts": STS,
+    "gcs": NARROWED,
+    "azure": SIGNED,
     "none": Kind(stores=STORES, options={}, source=lambda _: None),
 }
 _COMMON: Mapping[str, type] = {"prefix": str, "kind": str}

@@ -30,15 +30,21 @@ from hudi_bridge.service.credentials import (
 with needing_extra("gcs", "google", "requests", by="credentials for Google Cloud Storage"):
     import google.auth
     import requests
+    from google.auth.downscoped import AccessBoundaryRule, AvailabilityCondition, CredentialAccessBoundary
     from google.auth.exceptions import GoogleAuthError, TransportError
     from google.auth.transport.requests import Request
     from google.oauth2.service_account import Credentials
+    from google.oauth2.sts import Client
 
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _TIMEOUT = (5.0, 10.0)
 _FIRST_SERVER_ERROR, _TOO_MANY_REQUESTS = 500, 429
 _OLDEST_SECONDS = 300.0
 _CODE = re.compile(r"[a-z_]{1,40}")
+_STS = "https://sts.googleapis.com/v1/token"
+_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - the name of a type
+_ROLE = "inRole:roles/storage.legacyObjectReader"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,66 @@ class GoogleTokens:
             )
             default.refresh(client)
             return GoogleToken(text=default.token, expires_at=default.expiry.replace(tzinfo=UTC).timestamp())
+
+
+class GcsTokens:
+    """The service's own tokens, narrowed to places."""
+
+    def __init__(self, tokens: GoogleTokens, *, sts_endpoint: str | None = None) -> None:
+        """``sts_endpoint`` is the address of Google's Security Token Service, where it has another one."""
+        self._tokens = tokens
+        self._sts = Client(sts_endpoint or _STS)
+
+    def credentials_for(self, places: Places) -> StorageCredentials:
+        """A new token for the places, which ends with the one that it is made of.
+
+        Raises:
+            CredentialsUnavailableError: Google does not answer.
+            CredentialsRefusedError: Google refuses, or there are no credentials.
+        """
+        own, made_at = self._tokens.token(), time.time()
+        with errors_of("Google's Security Token Service"), google_client() as client:
+            answer = self._sts.exchange_token(
+                client,
+                _GRANT,
+                own.text,
+                _ACCESS_TOKEN,
+                requested_token_type=_ACCESS_TOKEN,
+                additional_options=access_boundary(places).to_json(),
+            )
+            token, seconds = answer["access_token"], answer.get("expires_in")
+            expires_at = own.expires_at if seconds is None else min(own.expires_at, made_at + float(seconds))
+        properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(int(1000 * expires_at))}
+        return StorageCredentials(properties=properties, made_at=made_at, expires_at=expires_at)
+
+
+def access_boundary(places: Places) -> CredentialAccessBoundary:
+    """A boundary within which the objects below some places can be read, with a rule for each bucket."""
+    folders: dict[str, list[str]] = {}
+    for uri in places:
+        # Not by urlsplit: a question mark is part of a name here.
+        bucket, _, folder = uri.partition("://")[2].rstrip("/").partition("/")
+        folders.setdefault(bucket, []).append(f"{folder}/" if folder else "")
+    return CredentialAccessBoundary([_rule(bucket, names) for bucket, names in folders.items()])
+
+
+def _rule(bucket: str, folders: Iterable[str]) -> AccessBoundaryRule:
+    names = (f"projects/_/buckets/{bucket}/objects/{folder}" for folder in folders)
+    condition = " || ".join(f"resource.name.startsWith({cel_text(name)})" for name in names)
+    return AccessBoundaryRule(
+        available_resource=f"//storage.googleapis.com/projects/_/buckets/{bucket}",
+        available_permissions=[_ROLE],
+        availability_condition=AvailabilityCondition(condition),
+    )
+
+
+def cel_text(text: str) -> str:
+    """A text as a literal of the Common Expression Language, whatever signs it has."""
+    return "'" + "".join(sign if sign.isprintable() and sign not in "'\\" else _escaped(sign) for sign in text) + "'"
+
+
+def _escaped(sign: str) -> str:
+    return f"\\{sign}" if sign in "'\\" else f"\\U{ord(sign):08x}"
 
 
 def service_account(file: Path) -> Credentials:
@@ -148,73 +214,3 @@ def _told(error: GoogleAuthError) -> str:
     code = answer.get("error") if isinstance(answer, Mapping) else None
     is_known = isinstance(code, str) and _CODE.fullmatch(code)
     return f"{type(error).__name__}, {code}" if is_known else type(error).__name__
-
-
-with needing_extra("gcs", "google", by="credentials for Google Cloud Storage"):
-    from google.auth.downscoped import AccessBoundaryRule, AvailabilityCondition, CredentialAccessBoundary
-    from google.oauth2.sts import Client
-
-_STS = "https://sts.googleapis.com/v1/token"
-_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
-_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - the name of a type
-_ROLE = "inRole:roles/storage.legacyObjectReader"
-
-
-class GcsTokens:
-    """The service's own tokens, narrowed to places."""
-
-    def __init__(self, tokens: GoogleTokens, *, sts_endpoint: str | None = None) -> None:
-        """``sts_endpoint`` is the address of Google's Security Token Service, where it has another one."""
-        self._tokens = tokens
-        self._sts = Client(sts_endpoint or _STS)
-
-    def credentials_for(self, places: Places) -> StorageCredentials:
-        """A new token for the places, which ends with the one that it is made of.
-
-        Raises:
-            CredentialsUnavailableError: Google does not answer.
-            CredentialsRefusedError: Google refuses, or there are no credentials.
-        """
-        own, made_at = self._tokens.token(), time.time()
-        with errors_of("Google's Security Token Service"), google_client() as client:
-            answer = self._sts.exchange_token(
-                client,
-                _GRANT,
-                own.text,
-                _ACCESS_TOKEN,
-                requested_token_type=_ACCESS_TOKEN,
-                additional_options=access_boundary(places).to_json(),
-            )
-            token, seconds = answer["access_token"], answer.get("expires_in")
-            expires_at = own.expires_at if seconds is None else min(own.expires_at, made_at + float(seconds))
-        properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(int(1000 * expires_at))}
-        return StorageCredentials(properties=properties, made_at=made_at, expires_at=expires_at)
-
-
-def access_boundary(places: Places) -> CredentialAccessBoundary:
-    """A boundary within which the objects below some places can be read, with a rule for each bucket."""
-    folders: dict[str, list[str]] = {}
-    for uri in places:
-        # Not by urlsplit: a question mark is part of a name here.
-        bucket, _, folder = uri.partition("://")[2].rstrip("/").partition("/")
-        folders.setdefault(bucket, []).append(f"{folder}/" if folder else "")
-    return CredentialAccessBoundary([_rule(bucket, names) for bucket, names in folders.items()])
-
-
-def _rule(bucket: str, folders: Iterable[str]) -> AccessBoundaryRule:
-    names = (f"projects/_/buckets/{bucket}/objects/{folder}" for folder in folders)
-    condition = " || ".join(f"resource.name.startsWith({cel_text(name)})" for name in names)
-    return AccessBoundaryRule(
-        available_resource=f"//storage.googleapis.com/projects/_/buckets/{bucket}",
-        available_permissions=[_ROLE],
-        availability_condition=AvailabilityCondition(condition),
-    )
-
-
-def cel_text(text: str) -> str:
-    """A text as a literal of the Common Expression Language, whatever signs it has."""
-    return "'" + "".join(sign if sign.isprintable() and sign not in "'\\" else _escaped(sign) for sign in text) + "'"
-
-
-def _escaped(sign: str) -> str:
-    return f"\\{sign}" if sign in "'\\" else f"\\U{ord(sign):08x}"

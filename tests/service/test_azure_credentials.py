@@ -15,9 +15,9 @@ from pyiceberg.exceptions import ServerError
 from hudi_bridge.cli.iceberg import LogFormat, LogLevel, log_to_standard_error
 from hudi_bridge.connectors.scratch import Locations
 from hudi_bridge.errors import QueryError
-from hudi_bridge.service.azure import AzurePlace
 from hudi_bridge.service.azure_signatures import AzureSignatures
 from hudi_bridge.service.config import vending_of
+from hudi_bridge.service.credential_kinds import AzurePlace
 from hudi_bridge.service.credentials import CredentialsRefusedError, Secret
 from hudi_bridge.service.server import ServiceOptions
 from tests.connectors.iceberg.asking import (

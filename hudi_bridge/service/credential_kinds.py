@@ -1,4 +1,8 @@
-"""Credentials for S3, as the configuration of a service names them: sessions of a role, or a key.
+"""The kinds of credentials that the configuration of a service may name, by store.
+
+S3 has sessions of a role (``sts``), or a key (``static``), which is the same for all tables and clients: it opens what
+its owner may open, and does not expire by itself. Azure Data Lake Storage has signatures by the key of an account, and
+Google Cloud Storage narrowed tokens of a service account:
 
     [[credentials]]
     prefix = "s3://lake/"
@@ -6,18 +10,34 @@
     region = "eu-west-1"
     role = "arn:aws:iam::123456789012:role/lake-reader"
 
-A key is the same for all tables and clients: it opens what its owner may open, and does not expire by itself.
+    [[credentials]]
+    prefix = "abfss://tables@lake.dfs.core.windows.net/"
+    kind = "azure"
+    account-key-file = "/etc/hudi-bridge/secrets/lake"
+    scratch-account-key-file = "/etc/hudi-bridge/secrets/scratch"
+
+    [[credentials]]
+    prefix = "gs://lake/"
+    kind = "gcs"
+    service-account-file = "/etc/hudi-bridge/secrets/lake-reader.json"
+
+The libraries of the stores are imported for the kinds that are named.
+
+Source: "Use the Azure Data Lake Storage URI" of Microsoft; ``ADLSLocation`` of Iceberg, which does not decode names.
 """
 
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from hudi_bridge.errors import QueryError
 from hudi_bridge.service.credentials import (
+    AZURE,
     CREDENTIALS,
+    GCS,
     S3,
     CredentialsRefusedError,
     CredentialsSource,
@@ -31,6 +51,17 @@ from hudi_bridge.service.credentials import (
     secret,
     session_seconds,
 )
+
+_PARTS = ("access-key-id", "secret-access-key", "session-token")
+_OF_STORE: Mapping[str, type] = {"region": str, "endpoint": str, "path-style-access": bool}
+_SHOWN = {"region": "client.region", "endpoint": "s3.endpoint", "path-style-access": "s3.path-style-access"}
+_ROLE = re.compile(r"arn:[a-z0-9-]+:iam::[^:]*:role/.+")
+_KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[^:*?$]+:[^:*?$]+:key/[^*?$]+")
+_PLACE = re.compile(
+    r"[a-z]+://(?P<container>[a-z0-9$-]+)@(?P<host>(?P<account>[a-z0-9]+)\.[a-z0-9.-]+)(/(?P<folder>.*))?", re.DOTALL
+)
+_KEY, _SCRATCH_KEY = "account-key", "scratch-account-key"
+_FILE = "service-account-file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +91,33 @@ def key_properties(access_key_id: str, secret_access_key: str, session_token: st
     return {"s3.access-key-id": access_key_id, "s3.secret-access-key": secret_access_key} | token
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzurePlace:
+    """A folder; ``folder`` is empty for a whole container. ``host`` is what clients know the account by."""
+
+    account: str
+    host: str
+    container: str
+    folder: str
+
+    @classmethod
+    def of(cls, uri: str) -> Self:
+        """The folder of a URI such as ``abfss://container@account.dfs.core.windows.net/folder``.
+
+        Raises:
+            CredentialsRefusedError: the URI is of another form.
+        """
+        match = _PLACE.fullmatch(uri)
+        if match is None:
+            raise CredentialsRefusedError("a folder in Azure whose URI is not abfss://CONTAINER@ACCOUNT.HOST/FOLDER")
+        return cls(
+            account=match["account"],
+            host=match["host"],
+            container=match["container"],
+            folder=(match["folder"] or "").strip("/"),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
     """The key that is in some files or environment variables at the moment."""
@@ -73,13 +131,6 @@ class StaticCredentials:
             CredentialsRefusedError: it is not there.
         """
         return StorageCredentials(properties=key_properties(*self.keys.read()), made_at=time.time(), expires_at=None)
-
-
-_PARTS = ("access-key-id", "secret-access-key", "session-token")
-_OF_STORE: Mapping[str, type] = {"region": str, "endpoint": str, "path-style-access": bool}
-_SHOWN = {"region": "client.region", "endpoint": "s3.endpoint", "path-style-access": "s3.path-style-access"}
-_ROLE = re.compile(r"arn:[a-z0-9-]+:iam::[^:]*:role/.+")
-_KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[^:*?$]+:[^:*?$]+:key/[^*?$]+")
 
 
 def _static(table: Mapping[str, Any]) -> CredentialsSource:
@@ -140,6 +191,8 @@ STATIC = Kind(
     needed=("region",),
     source=_static,
 )
+
+
 STS = Kind(
     stores=(S3,),
     options={
@@ -153,4 +206,52 @@ STS = Kind(
     shown=_SHOWN,
     needed=("region",),
     source=_assumed,
+)
+
+
+def _signed(table: Mapping[str, Any]) -> CredentialsSource:
+    # Needs a library of Azure, which services without a store of Azure do without.
+    from hudi_bridge.service.azure_signatures import AzureSignatures, account_key  # noqa: PLC0415
+
+    key, scratch_key = secret(table, _KEY), secret(table, _SCRATCH_KEY)
+    if key is None:
+        raise QueryError(f"{CREDENTIALS} of kind azure", "no key", f"{_KEY}-file or {_KEY}-env")
+    for given in (key, scratch_key):
+        if given is not None:
+            account_key(given)
+    account = AzurePlace.of(table["prefix"]).account
+    return RenewedCredentials(
+        AzureSignatures(account, key=key, scratch_key=scratch_key, seconds=session_seconds(table))
+    )
+
+
+SIGNED = Kind(
+    stores=(AZURE,),
+    options={**places_of_secrets(_KEY, _SCRATCH_KEY), "session-seconds": int},
+    source=_signed,
+)
+
+
+def _narrowed(table: Mapping[str, Any]) -> CredentialsSource:
+    # Needs google-auth, which services without a store of Google do without.
+    from hudi_bridge.service.google_tokens import (  # noqa: PLC0415
+        GcsTokens,
+        GoogleTokens,
+        service_account,
+    )
+
+    file = Path(table[_FILE]) if _FILE in table else None
+    if file is not None:
+        try:
+            service_account(file)
+        except CredentialsRefusedError as error:
+            raise QueryError(f"{CREDENTIALS}.{_FILE}", str(error), "the key of a service account, as JSON") from None
+    return RenewedCredentials(GcsTokens(GoogleTokens(file), sts_endpoint=table.get("sts-endpoint")))
+
+
+NARROWED = Kind(
+    stores=(GCS,),
+    options={"project-id": str, "endpoint": str, _FILE: str, "sts-endpoint": str},
+    shown={"project-id": "gcs.project-id", "endpoint": "gcs.service.host"},
+    source=_narrowed,
 )
