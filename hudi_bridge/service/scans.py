@@ -15,7 +15,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, DateType, IcebergType, TimestampType, TimestamptzType, TimeType
 
-from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
+from hudi_bridge.connectors.iceberg.columns import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,8 +1,11 @@
-"""The columns of a query as an Iceberg schema with stable field ids, and name mappings for files without ids.
+"""The columns of a query as an Iceberg schema with stable field ids, name mappings for files without ids, partition specs.
 
 With a schema history, field ids are Hudi's plus 100; lower ones are for columns without an id in Hudi. Otherwise a name
 keeps its first id. A name mapping is for the whole table: a name that two columns have had means the one that has it
 now. PyIceberg's models are copied before they become JSON, since other threads use them.
+
+Partition columns are a partition spec, so that clients prune files by partition. Files whose rows may have other values
+than the partition path belong to the unpartitioned spec.
 
 Source: the Iceberg specification, "Schemas and Data Types", "Column Projection" and "Name Mapping Serialization";
 ``InternalSchema`` of Hudi.
@@ -14,8 +17,11 @@ from itertools import count
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import IcebergBaseModel
 from pyiceberg.types import (
     BinaryType,
@@ -38,12 +44,77 @@ from pyiceberg.types import (
 )
 
 from hudi_bridge.engines import ColumnIds
+from hudi_bridge.engines.stored_base_file import in_path_and_file
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.splits.split import RealtimeFileSplit
 
 Ids: TypeAlias = Mapping[str, int]
 """Ids by dotted path; lists contain ``element``, maps contain ``key`` and ``value``."""
+_FIRST_ID_OF_HUDI = 100
+_FIELD_ID = b"PARQUET:field_id"
+_META_IDS = {name: position + 1 for position, name in enumerate((*META_COLUMNS, OPERATION_COLUMN))}
+# For partition columns that are in no file.
+_FIRST_ID_WITHOUT_HUDI = len(_META_IDS) + 1
+ArrowType: TypeAlias = Any
+_PRIMITIVES: Mapping[pa.DataType, IcebergType] = {
+    pa.bool_(): BooleanType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.float32(): FloatType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.date32(): DateType(),
+    pa.time32("ms"): TimeType(),
+    pa.time64("us"): TimeType(),
+    pa.timestamp("ms"): TimestampType(),
+    pa.timestamp("us"): TimestampType(),
+}
+_ARROW: Mapping[IcebergType, pa.DataType] = {
+    **{iceberg: arrow for arrow, iceberg in _PRIMITIVES.items()},
+    TimeType(): pa.time64("us"),
+    TimestampType(): pa.timestamp("us"),
+    TimestamptzType(): pa.timestamp("us", "UTC"),
+}
+PATH_ID, POSITION_ID = 2147483546, 2147483545
+ROW_POSITION_ID = 2147483645
+WITHOUT_PARTITION = PartitionSpec(spec_id=0)
+_TYPES = (pa.bool_(), pa.int32(), pa.int64(), pa.string(), pa.date32())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a snapshot. ``ids`` are the field ids by dotted path, nested fields included."""
+
+    schema: Schema
+    ids: Ids
+    mapping: NameMapping
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema, with field ids, of the Parquet files that are written for the snapshot."""
+        return pa.schema([_arrow_field(field) for field in self.schema.fields])
+
+
+def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Ids) -> Columns:
+    """The columns of a query.
+
+    ``hudi_ids`` are the ids of its schema and of earlier versions, as ``column_ids`` returns them. ``known`` are the
+    ids of earlier snapshots; they are used if the table has no schema history.
+
+    Raises:
+        UnsupportedTableError: a column has a type that Iceberg lacks, fields of a struct have names that clients take
+            for one, or the table has no columns.
+    """
+    if not len(query_schema):
+        raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
+    versions = [{path: id_ + _FIRST_ID_OF_HUDI for path, id_ in version.items()} for version in hudi_ids]
+    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
+    fields = [numbering.field(field, "") for field in query_schema]
+    schema = Schema(*fields)
+    return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, versions[1:]))
 
 
 def map_names(schema: Schema, earlier: Sequence[Ids]) -> NameMapping:
@@ -126,63 +197,6 @@ def _inside(fields: list[MappedField], parents: Sequence[str]) -> list[MappedFie
 
 def _field(id_: int, names: list[str], fields: list[MappedField]) -> MappedField:
     return MappedField.model_validate({"field-id": id_, "names": names, "fields": fields})
-
-
-_FIRST_ID_OF_HUDI = 100
-_FIELD_ID = b"PARQUET:field_id"
-_META_IDS = {name: position + 1 for position, name in enumerate((*META_COLUMNS, OPERATION_COLUMN))}
-# For partition columns that are in no file.
-_FIRST_ID_WITHOUT_HUDI = len(_META_IDS) + 1
-
-ArrowType: TypeAlias = Any
-
-_PRIMITIVES: Mapping[pa.DataType, IcebergType] = {
-    pa.bool_(): BooleanType(),
-    pa.int32(): IntegerType(),
-    pa.int64(): LongType(),
-    pa.float32(): FloatType(),
-    pa.float64(): DoubleType(),
-    pa.string(): StringType(),
-    pa.binary(): BinaryType(),
-    pa.date32(): DateType(),
-    pa.time32("ms"): TimeType(),
-    pa.time64("us"): TimeType(),
-    pa.timestamp("ms"): TimestampType(),
-    pa.timestamp("us"): TimestampType(),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """The columns of a snapshot. ``ids`` are the field ids by dotted path, nested fields included."""
-
-    schema: Schema
-    ids: Ids
-    mapping: NameMapping
-
-    @property
-    def arrow(self) -> pa.Schema:
-        """The schema, with field ids, of the Parquet files that are written for the snapshot."""
-        return pa.schema([_arrow_field(field) for field in self.schema.fields])
-
-
-def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Ids) -> Columns:
-    """The columns of a query.
-
-    ``hudi_ids`` are the ids of its schema and of earlier versions, as ``column_ids`` returns them. ``known`` are the
-    ids of earlier snapshots; they are used if the table has no schema history.
-
-    Raises:
-        UnsupportedTableError: a column has a type that Iceberg lacks, fields of a struct have names that clients take
-            for one, or the table has no columns.
-    """
-    if not len(query_schema):
-        raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
-    versions = [{path: id_ + _FIRST_ID_OF_HUDI for path, id_ in version.items()} for version in hudi_ids]
-    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
-    fields = [numbering.field(field, "") for field in query_schema]
-    schema = Schema(*fields)
-    return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, versions[1:]))
 
 
 def _next_id(known: Ids) -> int:
@@ -271,14 +285,6 @@ def _with_type(field: "pa.Field[Any]", replaced: Callable[[ArrowType], ArrowType
     return field.with_type(replaced(kind))
 
 
-_ARROW: Mapping[IcebergType, pa.DataType] = {
-    **{iceberg: arrow for arrow, iceberg in _PRIMITIVES.items()},
-    TimeType(): pa.time64("us"),
-    TimestampType(): pa.timestamp("us"),
-    TimestamptzType(): pa.timestamp("us", "UTC"),
-}
-
-
 def _arrow_field(field: NestedField) -> "pa.Field[Any]":
     metadata = {_FIELD_ID: str(field.field_id).encode()}
     return pa.field(field.name, _arrow_type(field.field_type), nullable=not field.required, metadata=metadata)
@@ -300,8 +306,6 @@ def _arrow_type(kind: IcebergType) -> pa.DataType:
             return _ARROW[kind]
 
 
-PATH_ID, POSITION_ID = 2147483546, 2147483545
-ROW_POSITION_ID = 2147483645
 POSITION_DELETES = pa.schema(
     [
         _arrow_field(NestedField(PATH_ID, "file_path", StringType(), required=True)),
@@ -323,3 +327,49 @@ def model_json(model: IcebergBaseModel) -> str:
 def model_document(model: IcebergBaseModel) -> dict[str, Any]:
     """A model as the document of its JSON text; as ``model_json`` in all else."""
     return model.model_copy().model_dump(mode="json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """The partition columns of a snapshot; none if the Iceberg table is unpartitioned.
+
+    Without ``nulls``, files whose rows have no value in a partition column have no partition.
+    """
+
+    names: tuple[str, ...]
+    nulls: bool = True
+
+    def spec(self, schema: Schema) -> PartitionSpec:
+        """The spec of files that have a partition."""
+        if not self.names:
+            return WITHOUT_PARTITION
+        fields = (
+            PartitionField(
+                schema.find_field(name).field_id, PARTITION_FIELD_ID_START + position, IdentityTransform(), name
+            )
+            for position, name in enumerate(self.names)
+        )
+        return PartitionSpec(*fields, spec_id=1)
+
+    def of_file(self, split: RealtimeFileSplit, stored: pa.Schema, footer: pq.FileMetaData) -> tuple[Any, ...] | None:
+        """The partition of a slice's file, in Iceberg's form; None if it has none. ``stored`` is the file's schema."""
+        values = dict(split.partition_values)
+        if not self.names or not values.keys() >= set(self.names):
+            return None
+        if not self.nulls and not all(values[name].is_valid for name in self.names):
+            return None
+        is_in_path_and_file = in_path_and_file(split, stored, footer)
+        if not all(is_in_path_and_file.get(name, False) for name in self.names):
+            return None
+        return tuple(_iceberg_value(values[name]) for name in self.names)
+
+
+def partitioning_of(partition_fields: tuple[str, ...], schema: pa.Schema) -> Partitioning:
+    """The partition columns of a table; none unless all are columns of types that partition paths can hold exactly."""
+    is_supported = all(name in schema.names and schema.field(name).type in _TYPES for name in partition_fields)
+    return Partitioning(names=partition_fields if is_supported else ())
+
+
+def _iceberg_value(value: "pa.Scalar[Any]") -> Any:  # noqa: ANN401 - of any type
+    """The value, of a date its number of days since 1970."""
+    return (value.cast(pa.int32()) if pa.types.is_date32(value.type) else value).as_py()

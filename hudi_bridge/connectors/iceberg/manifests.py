@@ -38,9 +38,8 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record, TableVersion
 
-from hudi_bridge.connectors.iceberg.columns import model_json
+from hudi_bridge.connectors.iceberg.columns import WITHOUT_PARTITION, model_json
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion
-from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark

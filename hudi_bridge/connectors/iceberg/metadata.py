@@ -24,10 +24,16 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import IcebergBaseModel
 
 from hudi_bridge.config import TimelineTimezone
-from hudi_bridge.connectors.iceberg.columns import Columns, complete, mapped_ids, model_document, names_to_ids
+from hudi_bridge.connectors.iceberg.columns import (
+    WITHOUT_PARTITION,
+    Columns,
+    complete,
+    mapped_ids,
+    model_document,
+    names_to_ids,
+)
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, IcebergClient
 from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.partitioning import WITHOUT_PARTITION
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_json, lineage_to_json
 from hudi_bridge.timeline.instant import time_of
 

@@ -31,6 +31,7 @@ from hudi_bridge.connectors.iceberg.columns import (
     POSITION_ID,
     Columns,
     Ids,
+    Partitioning,
     model_json,
     names_to_ids,
     with_types,
@@ -45,7 +46,6 @@ from hudi_bridge.connectors.iceberg.compatibility import (
     reason_unopened,
     why_presto_misreads,
 )
-from hudi_bridge.connectors.iceberg.partitioning import Partitioning
 from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles, data_file, puffin_file, without_bounds
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta_in, slice_identity

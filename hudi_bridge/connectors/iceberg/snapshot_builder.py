@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.manifest import ManifestFile
 
-from hudi_bridge.connectors.iceberg.columns import Ids, columns_of
+from hudi_bridge.connectors.iceberg.columns import Ids, Partitioning, columns_of, partitioning_of
 from hudi_bridge.connectors.iceberg.compatibility import (
     FormatVersion,
     IcebergClient,
@@ -21,7 +21,6 @@ from hudi_bridge.connectors.iceberg.compatibility import (
 )
 from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list, name_of
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
-from hudi_bridge.connectors.iceberg.partitioning import Partitioning, partitioning_of
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
 from hudi_bridge.connectors.iceberg.served_table import Counters, ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder

@@ -1,107 +1,53 @@
 """A report as one HTML page with its own style and script: nothing is loaded, and no request is allowed.
 
-Large tables are drawn by the script, from the rows that are embedded as JSON; all else is there without it.
+Large tables are drawn by the script, which searches, sorts and shows the rows that are embedded as JSON in parts; all
+else is there without it. In the JSON, ``names`` are partition paths, ``partitions`` and ``slices`` begin with a place
+in them.
 
-The rows of the large tables of a report as JSON, which the page's script searches, sorts and shows in parts.
-
-``data.json`` in the page: ``names`` are partition paths, ``partitions`` and ``slices`` begin with a place in them.
+The timeline is drawn with a column for each instant, a lane for each action, and below how long each took, in a
+logarithmic scale. The state of an instant is in its shape, as well as in its fill: completed ones are squares, those in
+flight have a thick border and those requested a thin one.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
+from math import log10
 from typing import Any
 
 from hudi_bridge.common.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
 from hudi_bridge.splits.schema_history import SchemaVersion
+from hudi_bridge.timeline.instant import Action, time_of
 from hudi_bridge.tools.checks.findings import Severity, SliceCost
 from hudi_bridge.tools.checks.html_page import finding_head, finding_row, subtitle, summary
 from hudi_bridge.tools.report.contents import CompactionGain, PartitionCost, Report, TimelineEntry, story_html
-from hudi_bridge.tools.report.timeline_drawing import MOST_DRAWN, draw_timeline, time_text
 
+_UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
+MOST_DRAWN = 400
+"""The newest instants that are drawn."""
+_LABELS, _WIDTH, _LANE, _DURATIONS, _TIMES = 130, 1000, 26, 90, 34
+_NARROWEST, _WIDEST = 6, 60
+_MARK = 14
+_LEAST_SECONDS = 0.1
+_GRID = ((1, "1 s"), (60, "1 min"), (3600, "1 h"), (86_400, "1 day"))
+_TICK_EVERY = 150
+_KINDS = {
+    Action.COMPACTION: "service",
+    Action.LOG_COMPACTION: "service",
+    Action.CLUSTERING: "service",
+    Action.CLEAN: "service",
+    Action.INDEXING: "service",
+    Action.ROLLBACK: "undo",
+    Action.RESTORE: "undo",
+    Action.SAVEPOINT: "savepoint",
+}
 MOST_SLICES = 20_000
 MOST_PARTITIONS = 10_000
 MOST_INSTANTS = 5_000
 """How many of each are in a page, so that it stays small: the most expensive ones, and the newest instants."""
 _MOST_EXTRA = 20
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
-
-
-def embedded(report: Report) -> str:
-    """The JSON text of a report, which may stand in a ``script`` element: it has none of ``<``, ``>`` and ``&``."""
-    slices, partitions = report.diagnosis.slices[:MOST_SLICES], report.partitions[:MOST_PARTITIONS]
-    names = dict.fromkeys((*(one.path for one in partitions), *(one.partition_path for one in slices)))
-    places = {path: place for place, path in enumerate(names)}
-    log_bytes = sum(one.log_bytes for one in report.partitions)
-    content = {
-        "names": [_without_surrogates(path) or "(none)" for path in places],
-        "partitions": [_partition_row(one, places[one.path], log_bytes) for one in partitions],
-        "slices": [_slice_row(one, places[one.partition_path]) for one in slices],
-        "instants": list(_instant_rows(report.timeline)),
-    }
-    return json.dumps(content, separators=(",", ":")).translate(_ESCAPES)
-
-
-def _partition_row(one: PartitionCost, place: int, log_bytes: int) -> Sequence[Any]:
-    share = one.log_bytes / log_bytes if log_bytes else 0
-    return (
-        place,
-        one.slices,
-        one.base_bytes,
-        one.log_bytes,
-        one.log_files,
-        one.most_writes,
-        one.overdue,
-        round(share, 4),
-    )
-
-
-def _slice_row(one: SliceCost, place: int) -> Sequence[Any]:
-    ratio = None if one.log_ratio is None else round(one.log_ratio, 3)
-    return (
-        place,
-        _without_surrogates(one.file_id),
-        one.base_bytes,
-        one.log_bytes,
-        one.log_files,
-        one.delta_commits,
-        ratio,
-    )
-
-
-def _instant_rows(timeline: Sequence[TimelineEntry]) -> Iterable[Sequence[Any]]:
-    """The newest instants, each with its number in the timeline, and at the end what the panel shows beside."""
-    first = max(0, len(timeline) - MOST_INSTANTS)
-    for number, entry in enumerate(timeline[first:], start=first):
-        seconds = None if entry.seconds is None else round(entry.seconds, 3)
-        extra = [
-            (_without_surrogates(name), _without_surrogates(value))
-            for name, value in entry.extra_metadata[:_MOST_EXTRA]
-        ]
-        yield (
-            entry.requested_time,
-            entry.action,
-            entry.state,
-            seconds,
-            None if entry.operation is None else _without_surrogates(entry.operation),
-            entry.rows_inserted,
-            entry.rows_updated,
-            entry.rows_deleted,
-            entry.bytes_written,
-            {
-                "number": number,
-                "requested": time_text(entry.requested_time),
-                "completed": None if entry.completion_time is None else time_text(entry.completion_time),
-                "extra": extra,
-            },
-        )
-
-
-def _without_surrogates(text: str) -> str:
-    return shown(clipped(text))
-
-
 _MOST_FINDINGS = 500
 _MOST_VERSIONS = 100
 _MOST_CHANGES = 100
@@ -340,3 +286,170 @@ def _left_out(there: int, most: int, what: str, which: str) -> str:
 
 def _text(text: str) -> str:
     return page_text(clipped(text))
+
+
+def embedded(report: Report) -> str:
+    """The JSON text of a report, which may stand in a ``script`` element: it has none of ``<``, ``>`` and ``&``."""
+    slices, partitions = report.diagnosis.slices[:MOST_SLICES], report.partitions[:MOST_PARTITIONS]
+    names = dict.fromkeys((*(one.path for one in partitions), *(one.partition_path for one in slices)))
+    places = {path: place for place, path in enumerate(names)}
+    log_bytes = sum(one.log_bytes for one in report.partitions)
+    content = {
+        "names": [_without_surrogates(path) or "(none)" for path in places],
+        "partitions": [_partition_row(one, places[one.path], log_bytes) for one in partitions],
+        "slices": [_slice_row(one, places[one.partition_path]) for one in slices],
+        "instants": list(_instant_rows(report.timeline)),
+    }
+    return json.dumps(content, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _partition_row(one: PartitionCost, place: int, log_bytes: int) -> Sequence[Any]:
+    share = one.log_bytes / log_bytes if log_bytes else 0
+    return (
+        place,
+        one.slices,
+        one.base_bytes,
+        one.log_bytes,
+        one.log_files,
+        one.most_writes,
+        one.overdue,
+        round(share, 4),
+    )
+
+
+def _slice_row(one: SliceCost, place: int) -> Sequence[Any]:
+    ratio = None if one.log_ratio is None else round(one.log_ratio, 3)
+    return (
+        place,
+        _without_surrogates(one.file_id),
+        one.base_bytes,
+        one.log_bytes,
+        one.log_files,
+        one.delta_commits,
+        ratio,
+    )
+
+
+def _instant_rows(timeline: Sequence[TimelineEntry]) -> Iterable[Sequence[Any]]:
+    """The newest instants, each with its number in the timeline, and at the end what the panel shows beside."""
+    first = max(0, len(timeline) - MOST_INSTANTS)
+    for number, entry in enumerate(timeline[first:], start=first):
+        seconds = None if entry.seconds is None else round(entry.seconds, 3)
+        extra = [
+            (_without_surrogates(name), _without_surrogates(value))
+            for name, value in entry.extra_metadata[:_MOST_EXTRA]
+        ]
+        yield (
+            entry.requested_time,
+            entry.action,
+            entry.state,
+            seconds,
+            None if entry.operation is None else _without_surrogates(entry.operation),
+            entry.rows_inserted,
+            entry.rows_updated,
+            entry.rows_deleted,
+            entry.bytes_written,
+            {
+                "number": number,
+                "requested": time_text(entry.requested_time),
+                "completed": None if entry.completion_time is None else time_text(entry.completion_time),
+                "extra": extra,
+            },
+        )
+
+
+def _without_surrogates(text: str) -> str:
+    return shown(clipped(text))
+
+
+def draw_timeline(entries: Sequence[TimelineEntry]) -> str:
+    """An SVG element of the newest instants; each is a group ``instant`` with its number in ``data-instant``."""
+    return "".join(_drawing(entries))
+
+
+def _drawing(entries: Sequence[TimelineEntry]) -> Iterator[str]:
+    first = max(0, len(entries) - MOST_DRAWN)
+    drawn = entries[first:]
+    found = {entry.action for entry in drawn}
+    lanes = [str(action) for action in Action if action in found]
+    slot = min(_WIDEST, max(_NARROWEST, (_WIDTH - _LABELS) / len(drawn)))
+    width = max(_WIDTH, _LABELS + slot * len(drawn))
+    floor = len(lanes) * _LANE + _DURATIONS
+    most = max([1.0, *(entry.seconds for entry in drawn if entry.seconds is not None)])
+    yield (
+        f'<svg class="timeline" role="group" aria-label="Timeline" viewBox="0 0 {width:g} {floor + _TIMES}" '
+        f'width="{width:g}" height="{floor + _TIMES}">\n'
+    )
+    for number, action in enumerate(lanes):
+        middle = number * _LANE + _LANE / 2
+        yield f'<text class="lane" x="0" y="{middle + 4:g}">{page_text(action)}</text>'
+        yield f'<line class="grid" x1="{_LABELS}" x2="{width:g}" y1="{middle:g}" y2="{middle:g}"/>\n'
+    for seconds, name in _GRID:
+        if seconds <= most:
+            y = floor - _height(seconds, most)
+            yield f'<text class="lane" x="{_LABELS - 8}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
+            yield f'<line class="grid" x1="{_LABELS}" x2="{width:g}" y1="{y:.1f}" y2="{y:.1f}"/>\n'
+    for place, entry in enumerate(drawn):
+        left = _LABELS + place * slot
+        middle = lanes.index(entry.action) * _LANE + _LANE / 2
+        yield from _instant(entry, first + place, left, slot, middle, floor, most)
+    yield from _times(drawn, slot, floor)
+    yield "</svg>\n"
+
+
+def _instant(
+    entry: TimelineEntry, number: int, left: float, slot: float, middle: float, floor: int, most: float
+) -> Iterator[str]:
+    size = min(_MARK, slot - 2)
+    kind = _KINDS.get(Action(entry.action), "write")
+    x = left + (slot - size) / 2
+    said = page_text(instant_text(entry))
+    yield f'<g class="instant {kind} {entry.state}" data-instant="{number}" role="img" aria-label="{said}">'
+    yield f'<title>{said}</title><rect class="hit" x="{left:.1f}" y="0" width="{slot:.1f}" height="{floor}"/>'
+    yield f'<rect class="mark" x="{x:.1f}" y="{middle - _MARK / 2:g}" width="{size:.1f}" height="{_MARK}"/>'
+    if entry.seconds is not None:
+        height = max(1.0, _height(entry.seconds, most))
+        top = floor - height
+        yield f'<rect class="mark" x="{x:.1f}" y="{top:.1f}" width="{size:.1f}" height="{height:.1f}"/>'
+    yield "</g>\n"
+
+
+def instant_text(entry: TimelineEntry) -> str:
+    """An instant as a sentence."""
+    took = "" if entry.seconds is None else f", {duration_text(entry.seconds)}"
+    if not entry.is_completed:
+        took = "" if entry.seconds is None else f" for {duration_text(entry.seconds)}"
+    return f"{entry.requested_time} {entry.action} {entry.state}{took}"
+
+
+def _height(seconds: float, most: float) -> float:
+    """The height of a duration in the drawing."""
+    least = log10(_LEAST_SECONDS)
+    part = (log10(max(seconds, _LEAST_SECONDS)) - least) / (log10(max(most, 1.0)) - least)
+    return part * (_DURATIONS - 20)
+
+
+def _times(drawn: Sequence[TimelineEntry], slot: float, floor: int) -> Iterator[str]:
+    """The requested times of some instants, far enough from each other, the newest in any case."""
+    every = max(1, -(-_TICK_EVERY // int(slot)))
+    places = range(len(drawn) - 1, -1, -every)
+    for place in places:
+        x = _LABELS + (place + 0.5) * slot
+        anchor = "end" if x + _TICK_EVERY / 2 > _WIDTH and place == len(drawn) - 1 else "middle"
+        text = page_text(time_text(drawn[place].requested_time))
+        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 8}"/>'
+        yield f'<text class="lane" x="{x:.1f}" y="{floor + 22}" text-anchor="{anchor}">{text}</text>\n'
+
+
+def time_text(instant: str) -> str:
+    """An instant to the second, as it is if it is no time."""
+    moment = time_of(instant)
+    return instant if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration: ``0.8 s``, ``4.5 min``, ``3.0 h``, ``2.1 days``."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

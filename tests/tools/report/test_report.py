@@ -8,8 +8,15 @@ from hudi_bridge import HudiTable, QueryError
 from hudi_bridge.tools import SliceCost
 from hudi_bridge.tools.report import gather, html_report
 from hudi_bridge.tools.report.contents import TimelineEntry, compaction_gains, partition_costs
-from hudi_bridge.tools.report.page import MOST_INSTANTS, MOST_PARTITIONS, MOST_SLICES
-from hudi_bridge.tools.report.timeline_drawing import MOST_DRAWN, draw_timeline, duration_text, time_text
+from hudi_bridge.tools.report.page import (
+    MOST_DRAWN,
+    MOST_INSTANTS,
+    MOST_PARTITIONS,
+    MOST_SLICES,
+    draw_timeline,
+    duration_text,
+    time_text,
+)
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 from tests.tools.report.reports import BREAKOUT, FOLDER, IMAGE, SLICES, Page, hostile_table, large, trips
