@@ -1,8 +1,8 @@
-"""The columns of a query as an Iceberg schema with stable field ids, name mappings for files without ids, partition specs.
+"""The columns of a query as an Iceberg schema with stable field ids, with name mappings and partition specs.
 
 With a schema history, field ids are Hudi's plus 100; lower ones are for columns without an id in Hudi. Otherwise a name
-keeps its first id. A name mapping is for the whole table: a name that two columns have had means the one that has it
-now. PyIceberg's models are copied before they become JSON, since other threads use them.
+keeps its first id. A name mapping, for files without ids, is for the whole table: a name that two columns have had
+means the one that has it now. PyIceberg's models are copied before they become JSON, since other threads use them.
 
 Partition columns are a partition spec, so that clients prune files by partition. Files whose rows may have other values
 than the partition path belong to the unpartitioned spec.

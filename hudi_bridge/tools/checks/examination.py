@@ -19,7 +19,7 @@ from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.timeline import TableState
-from hudi_bridge.tools.checks import costs, files, indexes, properties, rows, statistics, timeline
+from hudi_bridge.tools.checks import costs, files, indexes, properties, rows, timeline
 from hudi_bridge.tools.checks.examined import Examined, Progress
 from hudi_bridge.tools.checks.findings import (
     Diagnosis,
@@ -136,9 +136,9 @@ CHECKS: tuple[Check, ...] = (
     Check(name="horizon", run=costs.horizon),
     Check(name="files-not-looked-into", run=costs.files_not_looked_into),
     Check(name="metadata-records", run=indexes.metadata_records, is_deep=True),
-    Check(name="column-stats", run=statistics.column_stats, is_deep=True),
-    Check(name="partition-stats", run=statistics.partition_stats, is_deep=True),
-    Check(name="expression-stats", run=statistics.expression_stats, is_deep=True),
+    Check(name="column-stats", run=indexes.column_stats, is_deep=True),
+    Check(name="partition-stats", run=indexes.partition_stats, is_deep=True),
+    Check(name="expression-stats", run=indexes.expression_stats, is_deep=True),
     Check(name="bloom-filters", run=indexes.bloom_filters, is_deep=True),
     Check(name="secondary-index", run=indexes.secondary_indexes, is_deep=True),
     Check(name="rows", run=rows.rows, is_deep=True),
