@@ -22,10 +22,12 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import chain, islice
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    # The command line chooses how Arrow allocates before it imports it.
+    import pyarrow as pa
 
 Number = TypeVar("Number", int, float)
 Result = TypeVar("Result")
@@ -54,7 +56,7 @@ _BYTES_IN_QUEUE = 1 << 24
 _BATCHES_IN_QUEUE = 4
 _MATERIALIZED_BYTES = 1 << 26
 _FIRST_ALONE_SECONDS = 0.2
-BatchSource = Source[pa.RecordBatch]
+BatchSource: TypeAlias = "Source[pa.RecordBatch]"
 
 
 class Turns:
@@ -261,7 +263,7 @@ def iter_parallel(
     use_threads: bool = True,
     at_once: int | None = None,
     first_alone: bool = False,
-) -> Generator[pa.RecordBatch, None, None]:
+) -> "Generator[pa.RecordBatch, None, None]":
     """Yields the batches of all sources; ``at_once`` sources are read at the same time. An error in one stops all.
 
     With ``first_alone``, only one source is read until its first batch, or for a short time: sources that share the
@@ -299,8 +301,8 @@ def prefetch_one(source: Source[Item]) -> Generator[Item, None, None]:
 
 @contextmanager
 def prefetch(
-    batches: Iterator[pa.RecordBatch], limit: int | None = None, *, materialized: bool = False
-) -> Iterator[Iterator[pa.RecordBatch]]:
+    batches: "Iterator[pa.RecordBatch]", limit: int | None = None, *, materialized: bool = False
+) -> "Iterator[Iterator[pa.RecordBatch]]":
     """A context with the same batches; a background thread starts to read them at once, as far as its queue has room.
 
     It reads up to ``limit`` batches, by default all. The queue has more room if the consumer keeps all batches
@@ -325,7 +327,7 @@ def _from_workers(workers: Workers[Item]) -> Generator[Item, None, None]:
         workers.end()
 
 
-def _size_in_queue(batch: pa.RecordBatch) -> int:
+def _size_in_queue(batch: "pa.RecordBatch") -> int:
     """The bytes of a batch, but at least a share of the queue, which limits the number of batches as well."""
     return max(batch.nbytes, _BYTES_IN_QUEUE // _BATCHES_IN_QUEUE)
 
