@@ -10,12 +10,11 @@ r"""Reads ``.hoodie/hoodie.properties`` into a ``TableConfig``.
 A writer deletes and rewrites the file, with a copy in ``hoodie.properties.backup``. Meanwhile, either may be missing or
 truncated.
 
+It is in Latin-1 and the syntax of ``java.util.Properties``: ``#`` and ``!`` begin comments; ``=``, ``:`` or blanks end
+a key; an odd number of backslashes at the end of a line joins the next line; ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX``
+are escapes.
+
 Source: ``HoodieTableConfig`` of Hudi 0.12 to 1.2; ``ConfigUtils.fetchConfigs`` for the backup.
-
-Parses Java properties files, in Latin-1 and the syntax of ``java.util.Properties``.
-
-``#`` and ``!`` begin comments; ``=``, ``:`` or blanks end a key; an odd number of backslashes at the end of a line
-joins the next line; ``\:``, ``\=``, ``\\``, ``\t``, ``\uXXXX`` are escapes.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""Chooses the reader of a split.
+"""Opens the reader of a split, and reads many splits from a store.
 
-Reads splits from a store: enough of them at the same time to hide that each request takes a while.
-
-Threads fetch the files of splits ahead, up to a number of bytes; as many as there are cores decode what has arrived.
+In a store, enough splits are read at the same time to hide that each request takes a while: threads fetch the files of
+splits ahead, up to a number of bytes; as many as there are cores decode what has arrived.
 """
 
 import logging

@@ -1,7 +1,4 @@
-"""``doctor``: what is wrong with a table, or with all tables of a folder.
-
-``report``: a page about a table, in one file.
-"""
+"""``doctor`` and ``report``: what is wrong with a table or with all tables of a folder, and a page about one table."""
 
 import shutil
 import sys

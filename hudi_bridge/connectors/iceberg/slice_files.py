@@ -1,17 +1,13 @@
-"""The files that an Iceberg client reads for one file slice, and their JSON form for the cache.
+"""The files that an Iceberg client reads for one file slice: their manifest entries, and their JSON form for the cache.
 
 They are valid while the files of the slice are the same and the same log blocks count.
 
-A Parquet footer -> the manifest entry of the file: row and null counts, bounds, and partition.
+The entry of a Parquet file has row and null counts, bounds and partition, from its footer. Floating-point columns of
+base files have no bounds: statistics leave NaN out, and a client could skip a file that has one. In files that are
+written here, NaN is looked for. Deleted positions of a data file become a deletion vector in a Puffin file.
 
-Floating-point columns of base files have no bounds: statistics leave NaN out, and a client could skip a file that has
-one. In files that are written here, NaN is looked for.
-
-Source: the Iceberg specification, "Manifests" and "Binary single-value serialization".
-
-Deleted positions of a data file -> a deletion vector in a Puffin file.
-
-Source: the Puffin specification, "File structure" and "``deletion-vector-v1`` blob type".
+Source: the Iceberg specification, "Manifests" and "Binary single-value serialization"; the Puffin specification, "File
+structure" and "``deletion-vector-v1`` blob type".
 """
 
 import json

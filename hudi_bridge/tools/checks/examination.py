@@ -1,8 +1,7 @@
-"""Runs the checks on a table.
+"""Examines a table, or the tables below a folder: runs the checks in order, and collects what they find.
 
-Checks of what writers keep while they are at work: their heartbeats, and markers of the files that they write.
-
-Finds the tables below a folder, also those whose properties are gone: a table is a folder with ``.hoodie`` in it.
+A table is a folder with ``.hoodie`` in it, also one whose properties are gone. Two checks are here: of the heartbeats
+that writers keep while they are at work, and of the markers of the files that they write.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -3,7 +3,7 @@
 Each part is read once, when a check first asks for it. A part that cannot be read is kept as its error, so that the
 checks of other parts go on.
 
-What each file slice costs a reader, by its files and the headers of its logs.
+The cost of each file slice for a reader comes from its files and the headers of its logs.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
-"""Checks of data files by name: partitions, files of failed writes, files that commits do not name, missing ones.
+"""Checks of data files: by name, and the base files of the newest slices by their footers.
 
-Checks of the base files of the newest slices, by their footers.
+By name: partitions, files of failed writes, files that commits do not name, missing ones.
 """
 
 from collections import defaultdict

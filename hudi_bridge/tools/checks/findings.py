@@ -1,6 +1,7 @@
 """What an examination of a table has found: findings by severity, the costs of file slices, and what was read.
 
-From when on something is too old, too small or too much; where Hudi has such an option, its default is ours.
+``Limits`` say from when on something is too old, too small or too much. Where Hudi has such an option, its default is
+ours.
 """
 
 import json

@@ -1,6 +1,7 @@
-"""Checks of the table's properties: that they do not contradict each other, the schema, or the table's folder.
+"""Checks of what a table says of itself: its properties and its schema history.
 
-Checks of the schema history: it can be read, and the columns of every file can be read as those of the table.
+Properties do not contradict each other, the schema, or the table's folder. The schema history can be read, and the
+columns of every file can be read as those of the table.
 """
 
 from collections.abc import Hashable, Iterator

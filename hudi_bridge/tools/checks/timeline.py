@@ -1,6 +1,7 @@
-"""Checks of the active timeline: its files, their order, what they say, and what is under way for too long.
+"""Checks of the timeline, active and archived.
 
-Checks of the archived timeline: it can be read, and what names its files agrees with them.
+Of the active one: its files, their order, what they say, and what is under way for too long. The archived one can be
+read, and what names its files agrees with them.
 """
 
 import re

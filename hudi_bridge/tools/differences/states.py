@@ -4,14 +4,12 @@ File groups are compared one by one. Rows without a counterpart in their file gr
 others, first in the same partition: a clustering or an overwrite moves records to other file groups. A record that is
 gone from one partition and new in another has moved.
 
-Plans a comparison of two states of a table: the file groups of which rows may differ.
+Only file groups whose rows may differ are read. One that has the same files in both states has the same rows, unless a
+commit between the states has written to its logs: log files of older releases grow, and a slice may have log files of
+which a state sees no block.
 
-A file group that has the same files in both states has the same rows, unless a commit between the states has written to
-its logs: log files of older releases grow, and a slice may have log files of which a state sees no block.
-
-Rows that have no counterpart in their file group: in memory, or beyond a limit in temporary files, by record key.
-
-Pairs rows whose record key is there more than once: first those with equal values, so that order does not matter.
+Rows without a counterpart are held in memory, or beyond a limit in temporary files, by record key. Rows whose record
+key is there more than once are paired: first those with equal values, so that order does not matter.
 """
 
 from collections.abc import Callable, Collection, Iterator

@@ -2,13 +2,11 @@
 
 A part that cannot be read leaves its error in the report, and the others go on.
 
-What a compaction would give: bytes that a snapshot would no longer merge, and bytes to read and write for that.
+A compaction saves bytes that a snapshot would no longer merge, for bytes to read and write. The cost of merging is
+counted in bytes of logs, all of which a snapshot reads. How large a compacted base file will be is not known before: as
+large as the old one if all log records are updates, and larger by at most the logs if all are inserts.
 
-The cost of merging is counted in bytes of logs, all of which a snapshot reads. How large a compacted base file will be
-is not known before: as large as the old one if all log records are updates, and larger by at most the logs if all are
-inserts.
-
-The stories of records as HTML: every version with its values, why it won or lost, and the row that is left.
+The story of a record is HTML: every version with its values, why it won or lost, and the row that is left.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

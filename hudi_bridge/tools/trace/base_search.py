@@ -1,6 +1,7 @@
-"""Finds the rows of a record key in a base file, which is read only as far as its indexes and statistics require.
+"""The files in which versions of a record are searched for, and its rows in a base file.
 
-The files in which versions of records are searched for: those of a snapshot, and log files that it does not read.
+The files are those of a snapshot, and log files that it does not read. A base file is read only as far as its indexes
+and statistics require.
 """
 
 from collections.abc import Iterable

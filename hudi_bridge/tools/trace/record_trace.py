@@ -1,6 +1,4 @@
-"""The history of one record key: its versions, which of them win and why, and the resulting row.
-
-Traces one record key through the files of a snapshot.
+"""Traces one record key through the files of a snapshot: its versions, which of them win and why, and the row.
 
 The resulting row is merged by the functions that merge whole file slices.
 """

@@ -1,8 +1,6 @@
-"""Compares the versions of one record key in merge order: which of two wins, and why, in words.
+"""The versions of one record key as values, compared in merge order: which of two wins, and why, in words.
 
 ``merge.ordering`` decides. The reason is not the ordering value if the winner would also win with a lower one.
-
-The versions of one record key in files, as values.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
