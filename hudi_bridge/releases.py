@@ -71,6 +71,9 @@ class ReleaseRules:
     ``shows_formatted_times``: partition columns of the timestamp-based key generator are text even if they are read
     from the files. ``SparkHoodieTableFileIndex``, whose partition schema has texts for them.
 
+    ``ranges_as_in_0x``: incremental queries read partition columns from the files and merge by the rules of 0.x.
+    ``MergeOnReadIncrementalRelationV1`` and ``IncrementalRelationV1``, with which 1.0 still reads tables of version 6.
+
     ``cow_ranges_have_operation``: incremental queries of COPY_ON_WRITE tables return the operation of a changelog.
     ``IncrementalRelation`` of 0.x does not; ``HoodieIncrementalFileIndex`` of 1.x does.
 
@@ -103,6 +106,7 @@ class ReleaseRules:
     series: Series
     path_columns: PathColumns
     shows_formatted_times: bool
+    ranges_as_in_0x: bool
     cow_ranges_have_operation: bool
     cow_ranges_may_end_in_old_schema: bool
     ranges_know_earlier_replacements: bool
@@ -118,6 +122,7 @@ _V0 = ReleaseRules(
     series=Series.V0,
     path_columns=PathColumns.ALL_OF_BASE_FILES,
     shows_formatted_times=False,
+    ranges_as_in_0x=True,
     cow_ranges_have_operation=False,
     cow_ranges_may_end_in_old_schema=True,
     ranges_know_earlier_replacements=False,
@@ -132,6 +137,7 @@ _V1_0_IN_LAYOUT_1 = ReleaseRules(
     series=Series.V1,
     path_columns=PathColumns.SIMPLE_FIELDS,
     shows_formatted_times=True,
+    ranges_as_in_0x=True,
     cow_ranges_have_operation=True,
     cow_ranges_may_end_in_old_schema=False,
     ranges_know_earlier_replacements=False,
@@ -142,7 +148,7 @@ _V1_0_IN_LAYOUT_1 = ReleaseRules(
     float_widening=FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS,
     trusts_metadata_instants=True,
 )
-_V1_0 = replace(_V1_0_IN_LAYOUT_1, filters_base_rows_before_merge=True)
+_V1_0 = replace(_V1_0_IN_LAYOUT_1, ranges_as_in_0x=False, filters_base_rows_before_merge=True)
 _V1_1 = replace(
     _V1_0,
     ranges_know_earlier_replacements=True,

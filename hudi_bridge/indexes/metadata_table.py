@@ -194,8 +194,9 @@ class Validity:
     def later_instant(self) -> str | None:
         """The first instant by which the metadata table is of a later state than the data table's, None if it is not.
 
-        A base file of the metadata table may hold what such an instant wrote, so that it cannot be left out. Lists the
-        timeline of the data table, if the metadata table has instants that its state does not know.
+        A base file of the metadata table may hold what such an instant wrote, so that it cannot be left out. So it may
+        of a write that is pending in both: one that has completed, and whose rollback then failed. Lists the timeline
+        of the data table, if the metadata table has instants that its state does not know.
 
         Raises:
             CorruptTimelineError: a folder has the name of an instant.
@@ -209,13 +210,30 @@ class Validity:
         later = {time for time in unknown if now.is_archived(time)}
         for instant in now.instants:
             time, action = instant.requested_time, instant.comparable_action
-            # What is pending in both states does not count, and no base file of the metadata table holds it.
-            if time in self._completed or (time in self._pending and not instant.is_completed):
+            # What is pending in both states does not count, as long as its records can be told from others.
+            is_pending = time in self._pending and not instant.is_completed
+            if time in self._completed or (is_pending and time not in self.rewritten):
                 continue
             # What was rolled back since is on neither timeline any more.
             if action in _REMOVES_RECORDS or (action in COMMIT_ACTIONS and time in unknown):
                 later.add(time)
         return min(later, default=None)
+
+    @cached_property
+    def rewritten(self) -> frozenset[str]:
+        """The pending writes that the metadata table has, and whose records it may have compacted with others since.
+
+        A write is compacted there before it completes; and one that has completed is pending again while it is rolled
+        back, or if that has failed.
+        """
+        of_data = self._completed | self._pending
+        compactions = [commit.requested_time for commit in self.own.commits() if commit.requested_time not in of_data]
+        return frozenset(
+            time
+            for time in self._pending
+            if self.own.contains(time)
+            and any(later > (self.own.completion_time_of(time) or time) for later in compactions)
+        )
 
     def _is_unknown(self, instant: str) -> bool:
         """Whether an instant is neither completed in the data table's state nor certainly the metadata table's own."""

@@ -14,6 +14,7 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
 from hudi_bridge.merge.rules import FieldFill, MergeRule
+from hudi_bridge.releases import Release
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
@@ -30,10 +31,13 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
     return MergeMode.EVENT_TIME if config.ordering_fields else MergeMode.COMMIT_TIME
 
 
-def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> MergeRule:
+def merge_rule(
+    config: TableConfig, payloads: Mapping[str, RecordPayload], *, release: Release | None = None
+) -> MergeRule:
     """The merge rule of a table; ``payloads`` are the user's own, by Java class name or by merge strategy.
 
-    A merger is given by its class name if an option names the class, because tables do not.
+    The rule is that of a ``release``, by default the table's. A merger is given by its class name if an option names
+    the class, because tables do not.
 
     Raises:
         UnsupportedTableError: the payload, the merge strategy, the record merger or the partial update mode is unknown.
@@ -49,7 +53,7 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload]) -> Me
     if mergers and not any(name.startswith(rules.PACKAGE_OF_MERGERS) for name in mergers):
         supported = f"your own: HudiTable.open(path, payloads={{{mergers[0]!r}: a RecordMerger}})"
         raise UnsupportedTableError("record merger", ", ".join(mergers), supported)
-    payload, release = _payload(config), config.release
+    payload, release = _payload(config), release or config.release
     entries = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
     rule = next((entry.rule for entry in entries if entry.holds(payload, release, config.ordering_fields)), None)
     if rule is None:

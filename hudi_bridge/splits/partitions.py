@@ -63,8 +63,8 @@ def columns_from_path(
 
     Hudi 1.x reads them from the path, but from the files a field that may be a formatted time, and an ordering field.
     Before 1.0, queries that read base files alone, read-optimized ones and snapshots of COPY_ON_WRITE, read them from
-    the path as well, and a formatted time too, unless columns have ids (``has_ids``). If the files need not have them,
-    all queries read them from the path.
+    the path as well, and a formatted time too, unless columns have ids (``has_ids``); other queries do not, nor do
+    ranges where 1.0 reads them as before. If the files need not have them, all queries read them from the path.
 
     Source: ``partitionColumnsToRead`` of ``HoodieBaseHadoopFsRelationFactory``.
     """
@@ -78,7 +78,7 @@ def columns_from_path(
     # The files that a table was bootstrapped from need not have partition columns.
     if config.drops_partition_columns or config.bootstrap_base_path is not None:
         return columns
-    if only_of_base_files:
+    if only_of_base_files or (query_type is QueryType.INCREMENTAL and config.rules.ranges_as_in_0x):
         return ()
     in_files = _fields_in_files(config)
     return tuple(name for name in columns if name not in in_files)

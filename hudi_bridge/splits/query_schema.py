@@ -119,10 +119,12 @@ def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type:
     if is_cow_range and not config.rules.cow_ranges_have_operation and operation >= 0:
         schema = schema.remove(operation)
     from_path = columns_from_path(config, query_type, schema, has_ids=query_schema.ids is not None)
+    as_in_0x = query_type is QueryType.INCREMENTAL and config.rules.ranges_as_in_0x
+    shows_times = config.rules.shows_formatted_times and not as_in_0x
     texts = config.partition_fields if config.key_generator == TIMESTAMP_GENERATOR else ()
     for name in texts:
         position = schema.get_field_index(name)
-        if position >= 0 and (config.rules.shows_formatted_times or name in from_path):
+        if position >= 0 and (shows_times or name in from_path):
             schema = schema.set(position, pa.field(name, pa.string()))
     return QueryColumns(schema=schema, from_path=from_path)
 

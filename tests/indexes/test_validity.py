@@ -57,6 +57,16 @@ def test_a_write_that_was_running_then(tmp_path: Path) -> None:
         assert later_instant(tmp_path / folder, then, now, own) == expected
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"), [([done(D, "commit")], B), ([done(C), done(D, "commit")], B), ([done(C)], None)]
+)
+def test_a_write_whose_rollback_has_failed_after_the_metadata_table_was_compacted(
+    tmp_path: Path, own: Sequence[str], expected: str | None
+) -> None:
+    both = [done(A), running(B), done(C), running(E, "rollback")]
+    assert later_instant(tmp_path, both, both, [done(A), done(B), *own]) == expected
+
+
 def test_a_write_that_is_not_in_the_metadata_table_yet(tmp_path: Path) -> None:
     own = [done(A), done(C)]
     assert later_instant(tmp_path, [done(A)], [done(A), done(B), running(D)], own) is None

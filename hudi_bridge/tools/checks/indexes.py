@@ -32,7 +32,7 @@ from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.query_schema import scan_heads
-from hudi_bridge.timeline.instant import MILLIS_LENGTH
+from hudi_bridge.timeline.instant import MILLIS_LENGTH, Action
 from hudi_bridge.tools.checks.examined import Examined, Footer, Range
 from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
 
@@ -72,6 +72,15 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 expected="an index with all commits of the table; readers do without it",
                 remedy=_REBUILD,
             )
+    if table.validity.rewritten and examined.state.timeline.pending(Action.ROLLBACK):
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_TABLE,
+            path=METADATA_FOLDER,
+            found=f"records of {listed(sorted(table.validity.rewritten))}, compacted with others before a rollback",
+            expected="records that the rollback can take back; writers that go by them lose rows, readers do without",
+            remedy=_REBUILD,
+        )
     limit = examined.limits.service_hours
     for instant in table.own.timeline.instants:
         hours = hours_between(instant.requested_time[:MILLIS_LENGTH], examined.now)
