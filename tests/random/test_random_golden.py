@@ -15,7 +15,10 @@ HUDI_IS_WRONG = {
         "contradicts its own snapshot",
         "one delete of a replaced file group in place of all",
     ),
+    "last_text_by_ids_120": ("the text of the last as their ordering value",),
     "last_text_of_block_120": ("the text of the last as their ordering value",),
+    "late_partial_changes_111": ("updates that change nothing",),
+    "late_sequence_102": ("as text where one of two versions is a delete",),
     "lost_after_rollback_0150": ("stops reading logs at a block of a later instant",),
 }
 """Tables that show differences that are no faults, and parts of their reasons."""

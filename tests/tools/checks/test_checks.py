@@ -11,6 +11,7 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
@@ -238,6 +239,17 @@ def lost_base(folder: Path) -> Path:
     newest = HudiTable.open(table).file_slices()[0].base_file
     assert newest is not None
     (table / newest.path).unlink()
+    return table
+
+
+def compacted_before_rollback(folder: Path) -> Path:
+    """A commit is being rolled back, and the metadata table has compacted what it wrote there."""
+    table = golden_copy("h_all_indexes_120", folder)
+    timeline = table / ".hoodie" / "timeline"
+    compaction = only(table / ".hoodie" / "metadata" / ".hoodie" / "timeline", "*.compaction.requested").name
+    commits = sorted(path for path in timeline.glob("*_*.deltacommit") if path.stem.partition("_")[2] < compaction)
+    commits[-1].unlink()
+    (timeline / f"{at(9)}.rollback.requested").write_bytes(b"")
     return table
 
 
@@ -574,6 +586,16 @@ def test_a_table_in_a_store_has_the_same_findings(tmp_path: Path) -> None:
     here, there = examine(table, now=NOW), examine("memory://doctor_of_a_store", now=NOW)
     assert there.findings == here.findings
     assert (there.path, there.slices) == ("memory://doctor_of_a_store", here.slices)
+
+
+def test_indexes_by_record_that_hold_what_is_rolled_back_are_not_used(tmp_path: Path) -> None:
+    table = compacted_before_rollback(tmp_path)
+    (finding,) = [one for one in examine(table).findings if one.check == "metadata-table"]
+    assert (finding.severity, finding.path) == (WARNING, ".hoodie/metadata")
+    of_keys = pc.field("_hoodie_record_key") == "k1"
+    plan = HudiTable.open(table).snapshot().explain(filter=of_keys)
+    assert "record index: not used, one of a later state" in str(plan)
+    assert "'20261121141835799'" in finding.found
 
 
 def test_nothing_is_changed(tmp_path: Path) -> None:
