@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkNotImplementedError
 
 from hudi_bridge.connectors.spark import read, register
 from hudi_bridge.connectors.spark.workers import dropping_zip_importers, require_version_of_driver
@@ -61,6 +62,33 @@ def test_who_asks(tmp_path: Path, master: str) -> None:
     expected = QueryError if master.startswith("local") else FileNotFoundError
     with pytest.raises(expected):
         read(session, "/nowhere")
+
+
+def test_a_server_of_spark_connect_in_this_process_is_asked_for_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of workers of a server elsewhere nothing is known, and ``read`` goes on to open the table."""
+    monkeypatch.setenv("PYSPARK_PYTHON", python_of("3.9", tmp_path))
+    session: Any = SimpleNamespace()
+    monkeypatch.delenv("SPARK_LOCAL_REMOTE", raising=False)
+    with pytest.raises(FileNotFoundError):
+        read(session, "/nowhere")
+    monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
+    for ask in (register, lambda session: read(session, "/nowhere")):
+        with pytest.raises(QueryError, match="PYSPARK_PYTHON"):
+            ask(session)
+
+
+def test_spark_connect_of_an_older_pyspark_is_refused() -> None:
+    class Session:
+        @property
+        def sparkContext(self) -> object:  # noqa: N802 - Spark's name
+            raise PySparkNotImplementedError("sparkContext")
+
+    session: Any = Session()
+    for ask in (register, lambda session: read(session, "/nowhere")):
+        with pytest.raises(QueryError, match="Spark Connect"):
+            ask(session)
 
 
 def archive_of(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
