@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from hudi_bridge.connectors.spark.connect import context_of
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
@@ -259,10 +260,11 @@ def locate_keys(
     knows one place of a key, so only that one is found.
 
     Raises:
-        QueryError: ``keys`` has no such column.
+        QueryError: ``keys`` has no such column, or PySpark is too old for Spark Connect.
         TableNotFoundError: there is no Hudi table.
         UnsupportedTableError: the table uses something that cannot be read correctly.
     """
+    context_of(spark)  # refuses sessions of Spark Connect of PySpark 3.5
     query = PinnedQuery.of(parse_options({**(options or {}), "path": path_text(path)}))
     distinct_keys = _distinct_keys(keys, key_column, partition_column)
     dataset = query.dataset

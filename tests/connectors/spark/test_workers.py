@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkNotImplementedError
 
-from hudi_bridge.connectors.spark import read, register
+from hudi_bridge.connectors.spark import locate_keys, read, register
 from hudi_bridge.connectors.spark.workers import dropping_zip_importers, require_version_of_driver
 from hudi_bridge.errors import QueryError
 
@@ -86,7 +86,8 @@ def test_spark_connect_of_an_older_pyspark_is_refused() -> None:
             raise PySparkNotImplementedError("sparkContext")
 
     session: Any = Session()
-    for ask in (register, lambda session: read(session, "/nowhere")):
+    keys: Any = None
+    for ask in (register, lambda session: read(session, "/nowhere"), lambda session: locate_keys(session, "", keys)):
         with pytest.raises(QueryError, match="Spark Connect"):
             ask(session)
 
