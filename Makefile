@@ -30,12 +30,15 @@ CORE := .venv-core
 SITE := .venv-docs
 LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
+# Releases of DuckDB before the one that the other tests have.
+OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
+DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py
 
 # Without byte code, each of some hundred processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries soak random
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb soak random
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -46,7 +49,7 @@ demo: $(INSTALLED) ## Show what a table says with its logs, and what without
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
-full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
+full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
 	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
 	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
@@ -125,7 +128,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(OLDER_DUCKDBS) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
@@ -139,11 +142,15 @@ lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.tom
 		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
 		--ignore=tests/project/test_exported_names.py
 
+duckdb: $(OLDER_DUCKDBS:=/.installed) ## Run the tests of views in DuckDB with DuckDB 1.4 and 1.5
+	@for environment in $(OLDER_DUCKDBS); do \
+		$$environment/bin/python -m pytest $(SPREAD) $(DUCKDB_TESTS) -m "not long" --hypothesis-profile=quick || exit 1; done
+
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
 # What each environment holds, and by which Python, is in tools/environment.py.
-$(VENV)/.installed $(CORE)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed: $(DEPENDENCIES)
+$(VENV)/.installed $(CORE)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
 	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@

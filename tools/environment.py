@@ -58,6 +58,12 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark,spark-connect]", "--group", "dev")),
     ".venv-core": Environment(requirements=("-e", ".", "--group", "core"), is_oldest=True),
     ".venv-docs": Environment(requirements=("--group", "docs")),
+    ".venv-duckdb14": Environment(
+        requirements=("-e", ".[cli]", "--group", "duckdb14"), unpinned=frozenset({"duckdb"}), is_oldest=True
+    ),
+    ".venv-duckdb15": Environment(
+        requirements=("-e", ".[cli]", "--group", "duckdb15"), unpinned=frozenset({"duckdb"}), is_oldest=True
+    ),
     ".venv-libraries": Environment(
         requirements=("-e", ".[cli]", "--group", "libraries"),
         unpinned=frozenset({"pyarrow"}),  # Daft needs an older one than the other tests have

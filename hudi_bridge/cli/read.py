@@ -37,6 +37,7 @@ from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.connectors.duckdb import quote_identifier
 from hudi_bridge.connectors.duckdb.base_files import sql_names
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
+from hudi_bridge.connectors.duckdb.versions import from_arrow, without_offsets
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.options import OnFilesGone
@@ -269,10 +270,10 @@ class RowCondition:
         number = "".join(rows.schema.names) + "#"
         numbers = pa.array(np.arange(rows.num_rows))
         names = [*(self._sql_names[name] for name in rows.schema.names), number]
-        numbered = pa.table([*rows.columns, numbers], names=names)
+        numbered = pa.table([*without_offsets(rows).columns, numbers], names=names)
         passes = np.zeros(rows.num_rows, dtype=np.bool_)
         with self._lock:
-            view = self._connection.from_arrow(numbered)
+            view = from_arrow(self._connection, numbered)
             for name in dict.fromkeys((self._name, SHORT_NAME)):
                 view.create_view(name, replace=True)
             numbers_of_passing = self._connection.sql(rows_where(self._name, [number], self._condition)).fetchnumpy()

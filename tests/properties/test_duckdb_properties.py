@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.duckdb import READ_OPTIMIZED, attach
+from hudi_bridge.connectors.duckdb.versions import from_arrow
 from tests.connectors.predicates import random_condition, terms_of
 from tests.properties import histories
 from tests.properties.filtered_tables import TABLES, tables, write
@@ -36,7 +37,7 @@ def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
             for view, dataset in (("live", table.snapshot()), ("live" + READ_OPTIMIZED, table.read_optimized())):
                 rows = dataset.to_table()
                 # On a table of its own, DuckDB 2.0 finds a null field of a struct in any list of values.
-                connection.register("rows", rows)
+                from_arrow(connection, rows).create_view("rows", replace=True)
                 terms = terms_of(rows)
                 for condition in ["true", *(random_condition(terms, choice) for _ in range(CONDITIONS))]:
                     query = f"SELECT * FROM {{}} WHERE {condition} ORDER BY ALL"

@@ -3,6 +3,9 @@
 from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("duckdb", "duckdb", "fsspec"):
+    from hudi_bridge.connectors.duckdb.versions import require_tested
+
+    require_tested()
     from hudi_bridge.connectors.duckdb.attached import (
         CACHE_BYTES,
         CHANGES,

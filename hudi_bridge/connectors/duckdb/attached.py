@@ -71,13 +71,13 @@ def native_view(
     at_once = 1 if slices == 1 else 2 * most_at_once(slices)
     merges = MergedSlices(storage=storage, context=dataset.context, store=store, at_once=at_once)
     merged = MergedRows(storage, dataset, scan, merges)
-    rows = connection.from_arrow(Source(dataset.schema, merged.rows, errors, merged.announce))
+    rows = Source(dataset.schema, merged.rows, errors, merged.announce).rows_in(connection)
     if scan.sql is None:
         return rows
     names = ", ".join(f"base.{quote_identifier(name)}" for name in dataset.schema.names)
     base = connection.sql(scan.sql).set_alias("base")
     if merged.has_positions:
-        gone = connection.from_arrow(Source(merged.positions_schema, merged.positions, errors)).set_alias("gone")
+        gone = Source(merged.positions_schema, merged.positions, errors).rows_in(connection).set_alias("gone")
         # DuckDB turns this into an anti-join. Unlike one, it passes conditions on the columns on to the positions.
         base = base.join(gone, _is_gone(merged), how="left").filter(f"{POSITION} IS NULL")
     base = base.project(names)

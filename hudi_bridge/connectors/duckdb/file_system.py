@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier, sql_names
+from hudi_bridge.connectors.duckdb.versions import from_arrow, without_offsets
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.storage.ranges import FileOfRanges
@@ -90,11 +91,11 @@ class Source(ds.Dataset):
 
     def rows_in(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """The rows as a relation, whose columns have the names of ``sql_names``."""
-        return with_sql_names(connection.from_arrow(self), self._schema.names)
+        return with_sql_names(from_arrow(connection, self), self._schema.names)
 
     def _batches(self, names: Sequence[str], row_filter: pc.Expression | None) -> BatchGenerator:
         with recording(self._errors):
-            yield from self._read(names, row_filter)
+            yield from map(without_offsets, self._read(names, row_filter))
 
 
 _NUMBERS = count(1)

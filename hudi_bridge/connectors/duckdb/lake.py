@@ -89,6 +89,8 @@ _MAIN = "main"
 """DuckDB's name for the schema of what names no schema."""
 _SUFFIXES = (READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES)
 _MISSING = re.compile(r'Table with name ("?)(.+?)\1 does not exist')
+_TOO_MANY_PARTS = "NameListToString NOT IMPLEMENTED"
+"""What DuckDB before 2.0 says of a name of more than three parts."""
 _SPELLED_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -296,21 +298,29 @@ class Lake:
             cause = attached.cause_of(error)
             if cause is not None:
                 return cause
-        missing = _MISSING.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
-        if missing is None:
+        word = self._missing_name(error)
+        if word is None:
             return None
-        word = missing[2]
         for (schema, name), failure in self._failed.items():
             if self._is_called(word, schema, name):
                 return failure
+        for schema, name in self._unknown:
+            if self._is_called(word, schema, name):
+                return self._no_table(word, schema, name)
         for asked in self._named:
             if self._is_called(word, asked.schema, asked.view):
                 began = f"one that began before {self._spelled(asked.schema, asked.view)} was opened"
                 return QueryError("transaction", began, "COMMIT or ROLLBACK first")
-        for schema, name in self._unknown:
-            if self._is_called(word, schema, name):
-                return self._no_table(word, schema, name)
         return None
+
+    def _missing_name(self, error: BaseException) -> str | None:
+        """The name of a table that DuckDB has not found, as its error spells it."""
+        if isinstance(error, duckdb.ParserException) and _TOO_MANY_PARTS in str(error):
+            # The error does not tell the name. That of the database comes first.
+            names = (f"{schema}.{name}".partition(".")[2] for schema, name in self._unknown if schema.count(".") > 1)
+            return next(names, None)
+        missing = _MISSING.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
+        return None if missing is None else missing[2]
 
     def _homes(self) -> Iterator[str]:
         """The schemas of this database in which the connection looks for names without one."""

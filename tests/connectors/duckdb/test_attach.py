@@ -1,4 +1,5 @@
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -231,7 +232,8 @@ def test_columns_and_conditions_reach_the_files(
     query = "SELECT sum(qty) FROM trips WHERE id = 'k00002' AND name LIKE 'base%'"
     plan = "\n".join(row[1] for row in connection.execute(f"EXPLAIN {query}").fetchall())
     assert "READ_PARQUET" in plan
-    assert plan.count("id = 'k00002'") + plan.count("\"id\" = 'k00002'") == 2  # of base files, and of other rows
+    # Of base files, and of other rows.
+    assert re.sub('[ "]', "", plan).count("id='k00002'") == 2
     assert "qty" in plan
     assert "price" not in plan
     assert connection.execute(query).fetchall() == [(1734786117,)]
@@ -249,6 +251,7 @@ def test_columns_and_conditions_reach_the_files(
         "e_null_part_120",
         "e_ts_keygen_120",
         "g_sor_mixed_120",
+        "h_stats_of_nan_120",
     ],
 )
 def test_pushed_down_conditions_mean_what_they_mean_to_duckdb(connection: duckdb.DuckDBPyConnection, case: str) -> None:

@@ -223,7 +223,7 @@ def test_the_folders_main_and_default_are_the_main_schema(lake: Lake, root: Path
         ("lake.tripz", "'tripz', expected a table such as trips"),
         ("lake.sales.order", "'order', expected a table such as sales.orders"),
         ("lake.a.b.c", """'a.b.c', expected a table such as "a.b".c"""),
-        ("lake.nowhere.orders", "'nowhere.orders', expected a table of "),
+        ("lake.nowhere.orders", "orders', expected a table of "),
         ('lake."no such"', "'no such', expected a table of "),
         ('lake."trips@nowhere"."x"', "expected a table of "),
     ],

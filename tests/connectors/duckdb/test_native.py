@@ -30,6 +30,8 @@ from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
 
 STORY = "a_story_v9_120"
 SLICES = 5
+IS_BEFORE_2 = duckdb.__version__.startswith("1.")
+"""Its plans read joins with rows that are gone as other joins, and choose no files by partition."""
 FIELDS = (*KEY_AND_VALUE, ("part", "string"))
 
 
@@ -92,12 +94,14 @@ def test_base_files_are_scanned_by_duckdb(connection: duckdb.DuckDBPyConnection)
     assert attached.plan() == {"trips": snapshot, "trips_ro": ViewPlan(by_duckdb=SLICES, by_hudi_bridge={}, merged=0)}
     assert snapshot.is_native
     plan = plan_of(connection, "SELECT max(name) FROM trips WHERE qty > 3")
-    assert plan.count("READ_PARQUET") == 1
-    assert "ANTI" in plan
-    assert "PYTHON" not in plan_of(connection, "FROM trips_ro")
-    # DuckDB knows the number of rows, so that it can plan joins.
-    [estimated] = set(re.findall(r"~(\d+) rows", plan_of(connection, "FROM trips_ro")))
-    assert 69 / 2 < int(estimated) < 69 * 2
+    # Before 2.0, a plan says it twice of each scan.
+    assert plan.count("READ_PARQUET") == 1 + IS_BEFORE_2
+    assert ("Join Type: LEFT" if IS_BEFORE_2 else "ANTI") in plan
+    assert "ARROW" in plan
+    assert "ARROW" not in plan_of(connection, "FROM trips_ro")
+    # DuckDB knows the number of rows, so that it can plan joins; 1.5 does not ask for it.
+    estimated = re.findall(r"~([\d,]+) rows", plan_of(connection, "FROM trips_ro"))[0]
+    assert 69 / 2 < int(estimated.replace(",", "")) < (100_000 if IS_BEFORE_2 else 69 * 2)
 
 
 def test_a_condition_on_a_partition_saves_merging_the_others(
@@ -111,7 +115,8 @@ def test_a_condition_on_a_partition_saves_merging_the_others(
     for condition in ("part = 'a'", "part < 'b'", "part = 'c' AND ts = 2"):
         connection.execute(f"SELECT * FROM trips WHERE {condition}").fetchall()
     assert sorted(merged) == ["f0-0", "f2-0"]
-    assert "Total Files Read: 1 " in plan_of(connection, "ANALYZE SELECT id FROM trips WHERE part = 'a'")
+    files = 3 if IS_BEFORE_2 else 1
+    assert f"Total Files Read: {files} " in plan_of(connection, "ANALYZE SELECT id FROM trips WHERE part = 'a'")
     with pytest.raises(duckdb.Error) as caught:
         connection.execute("FROM trips").fetchall()
     assert isinstance(attached.cause_of(caught.value), CorruptLogFileError)
@@ -127,7 +132,8 @@ def test_a_condition_that_no_partition_meets_merges_nothing(
     assert "part = part" not in plan_of(connection, "FROM trips")
     for condition in ("part = 'b'", "part > 'b'", "part IS NULL"):
         assert connection.execute(f"FROM trips WHERE {condition}").fetchall() == []
-    assert merged == []
+    # Before 2.0, DuckDB asks for the positions although it has no row for them.
+    assert len(merged) <= IS_BEFORE_2
     assert connection.execute("SELECT count(*) FROM trips WHERE part = 'a'").fetchall() == [(3,)]
 
 
@@ -328,6 +334,8 @@ def test_other_file_systems_are_read_by_duckdb_with_the_file_system_of_the_table
 ) -> None:
     table, elsewhere = partitioned(tmp_path / "t"), fsspec.filesystem("memory")
     elsewhere.put(str(table.folder), "/native", recursive=True)
+    # Files that are gone would be answered from the cache.
+    connection.execute("SET enable_external_file_cache = false")
     attached = attach(connection, "/native", "trips", filesystem=elsewhere)
     assert attached.plan()["trips"].is_native
     assert_shows(connection, table.folder)

@@ -1,0 +1,93 @@
+"""What releases of DuckDB get wrong of rows that come from Arrow, and which releases were tested.
+
+Before 2.0, DuckDB passes on comparisons of numbers as if there were no NaN, which is the greatest number to DuckDB, and
+lists of values as if -0.0 were not 0.0; it does not check the rows again. So columns with such values are kept from it:
+their conditions stay in DuckDB. The same holds for unsigned numbers, of which it cannot pass on lists.
+"""
+
+import warnings
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+
+TESTED = ("1.4", "1.5", "2.0")
+"""The releases that ``make full`` runs the golden tables on."""
+_NUMBERS = tuple(map(int, duckdb.__version__.split(".")[:2]))
+_PASSES_ALL_FILTERS = _NUMBERS >= (2, 0)
+
+
+def require_tested(version: str = duckdb.__version__) -> None:
+    """Warns of a release of DuckDB that is newer than the tested ones, or between them.
+
+    Raises:
+        ImportError: the release is older than those.
+    """
+    release = ".".join(version.split(".")[:2])
+    if release in TESTED:
+        return
+    tested = f"{', '.join(TESTED[:-1])} and {TESTED[-1]}"
+    if _numbers(release) < _numbers(TESTED[0]):
+        raise ImportError(
+            f"hudi_bridge.connectors.duckdb needs DuckDB {TESTED[0]} or newer, and this is {version}: "
+            "pip install 'hudi-bridge[duckdb]'"
+        )
+    warnings.warn(
+        f"DuckDB {version} was not tested with Hudi Bridge: conditions may lose rows; tested are {tested}", stacklevel=3
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in release.split("."))
+
+
+def from_arrow(connection: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRelation:  # noqa: ANN401 - a dataset or a table
+    """The rows of a dataset or table of Arrow as a relation, to whose columns conditions may be put."""
+    relation, types = connection.from_arrow(rows), rows.schema.types
+    if not any(map(_is_kept_from_arrow, types)):
+        return relation
+    names = [quote_identifier(name) for name in relation.columns]
+    # DuckDB takes this for another value than the column, and does not pass on its conditions.
+    values = [
+        f"COALESCE({name}, NULL)" if _is_kept_from_arrow(kind) else name
+        for name, kind in zip(names, types, strict=True)
+    ]
+    return relation.project(", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True)))
+
+
+def _is_kept_from_arrow(kind: Any) -> bool:  # noqa: ANN401 - pyarrow's types have no common stub
+    """Whether DuckDB must not pass on conditions on a column of a type."""
+    if _PASSES_ALL_FILTERS:
+        return False
+    if pa.types.is_struct(kind):
+        return any(_is_kept_from_arrow(field.type) for field in kind)
+    return pa.types.is_floating(kind) or pa.types.is_uint64(kind)
+
+
+def without_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with copies of nested columns that are slices of longer ones.
+
+    In structs within others, DuckDB before 2.0 takes the values of other rows for those of a slice; 2.0 refuses them.
+    """
+    if not any(_is_sliced(column) for column in batch.columns):
+        return batch
+    every_row = pa.array(range(batch.num_rows), pa.int64())
+    columns = [column.take(every_row) if _is_sliced(column) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _is_sliced(column: Any, level: int = 0) -> bool:  # noqa: ANN401 - an array of any type
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return _is_sliced(column.storage, level)
+    if not pa.types.is_nested(kind):
+        return level > 0 and column.offset > 0
+    if column.offset:
+        return True
+    if pa.types.is_struct(kind):
+        return any(_is_sliced(column.field(index), level + 1) for index in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return _is_sliced(column.keys, level + 1) or _is_sliced(column.items, level + 1)
+    return _is_sliced(column.values, level + 1)
