@@ -142,9 +142,10 @@ lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.tom
 		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
 		--ignore=tests/project/test_exported_names.py
 
-duckdb: $(OLDER_DUCKDBS:=/.installed) ## Run the tests of views in DuckDB with DuckDB 1.4 and 1.5
+duckdb: $(OLDER_DUCKDBS:=/.installed) ## Run the tests of views with DuckDB 1.4 and 1.5, and its iceberg extension with the service
 	@for environment in $(OLDER_DUCKDBS); do \
 		$$environment/bin/python -m pytest $(SPREAD) $(DUCKDB_TESTS) -m "not long" --hypothesis-profile=quick || exit 1; done
+	.venv-duckdb15/bin/python -m pytest tests/service/check_duckdb_iceberg.py
 
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py

@@ -62,7 +62,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         requirements=("-e", ".[cli]", "--group", "duckdb14"), unpinned=frozenset({"duckdb"}), is_oldest=True
     ),
     ".venv-duckdb15": Environment(
-        requirements=("-e", ".[cli]", "--group", "duckdb15"), unpinned=frozenset({"duckdb"}), is_oldest=True
+        requirements=("-e", ".[cli,iceberg]", "--group", "duckdb15"), unpinned=frozenset({"duckdb"}), is_oldest=True
     ),
     ".venv-libraries": Environment(
         requirements=("-e", ".[cli]", "--group", "libraries"),

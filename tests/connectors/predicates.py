@@ -13,7 +13,7 @@ from pyarrow import types
 
 from hudi_bridge.connectors.duckdb import quote_identifier
 
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+COMPARISONS: tuple[str, ...] = ("=", "<>", "<", "<=", ">", ">=")
 if not duckdb.__version__.startswith("1."):  # which refuses these below OR
     COMPARISONS += ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 _VALUES_PER_COLUMN = 12

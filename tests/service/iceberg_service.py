@@ -70,5 +70,12 @@ def client(service: IcebergService, **properties: str) -> RestCatalog:
     return RestCatalog("test", uri=service.url, **properties)
 
 
+def built_snapshots(table: Table) -> list[int]:
+    """The ids of the snapshots that can be read; those of the others name files that do not exist."""
+    return [
+        one.snapshot_id for one in table.snapshots() if Path(one.manifest_list).name.startswith(("snap-", "scans-"))
+    ]
+
+
 def rows(table: Table, **scan: Any) -> pa.Table:
     return table.scan(**scan).to_arrow()

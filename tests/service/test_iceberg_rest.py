@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import polars as pl
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, NoSuchTableError, UnauthorizedError
@@ -515,6 +516,33 @@ def test_what_is_no_table_by_name_is_refused(text: str) -> None:
         Roots.of([], [text])
     with pytest.raises(QueryError, match="roots"):
         Roots.of([], [])
+
+
+def test_polars_reads_the_snapshot_of_a_time_or_fails(
+    root: Path, service: IcebergService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    catalog = client(service)
+    first = catalog.load_table(("default", "trips")).current_snapshot()
+    assert first is not None
+    table = TableWriter(folder=root / "trips")
+    for number in (2, 3):
+        row = {"id": "b", "ts": number, "value": f"by {number}"}
+        table.commit(
+            at(number), wrote=[table.log_file(at(number), [table.data_block(at(number), [row])], number=number)]
+        )
+    loaded = catalog.load_table(("default", "trips"))
+
+    def values(millis_later: int) -> list[str]:
+        snapshot = loaded.snapshot_as_of_timestamp(first.timestamp_ms + millis_later)
+        assert snapshot is not None
+        frame = pl.scan_iceberg(loaded, snapshot_id=snapshot.snapshot_id).select("value").collect()
+        return sorted(frame["value"].to_list())
+
+    assert "by 3" not in values(50)
+    assert "by 3" in values(250)
+    with pytest.raises(Exception, match=f"snapshot-{at(2)}-is-not-built-yet"):  # of PyIceberg or of Polars
+        values(150)
 
 
 def test_views_are_built_ahead(root: Path, tmp_path: Path) -> None:

@@ -91,6 +91,8 @@ _SUFFIXES = (READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES)
 _MISSING = re.compile(r'Table with name ("?)(.+?)\1 does not exist')
 _TOO_MANY_PARTS = "NameListToString NOT IMPLEMENTED"
 """What DuckDB before 2.0 says of a name of more than three parts."""
+_NO_CATALOG = re.compile('Catalog "(.+?)" does not exist')
+"""What it says of a name of three parts."""
 _SPELLED_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -315,10 +317,12 @@ class Lake:
 
     def _missing_name(self, error: BaseException) -> str | None:
         """The name of a table that DuckDB has not found, as its error spells it."""
+        names = (f"{schema}.{name}" for schema, name in self._unknown if "." in schema)
         if isinstance(error, duckdb.ParserException) and _TOO_MANY_PARTS in str(error):
             # The error does not tell the name. That of the database comes first.
-            names = (f"{schema}.{name}".partition(".")[2] for schema, name in self._unknown if schema.count(".") > 1)
-            return next(names, None)
+            return next((name.partition(".")[2] for name in names if name.count(".") > 2), None)  # noqa: PLR2004
+        if isinstance(error, duckdb.BinderException) and (catalog := _NO_CATALOG.search(str(error))):
+            return next((name for name in names if name.startswith(f"{catalog[1]}.")), None)
         missing = _MISSING.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
         return None if missing is None else missing[2]
 

@@ -1,7 +1,8 @@
 """The metadata of an Iceberg table, made of snapshots of a Hudi table, and the record on disk of each snapshot.
 
-The snapshot log lists every commit that the Hudi table can be read as of, built or not: a time-travel query to a
-snapshot that is not built fails, instead of getting an older one.
+The snapshots and their log list every commit that the Hudi table can be read as of, built or not: a time-travel query
+to a snapshot that is not built fails, instead of getting an older one or an empty table. Its manifest list does not
+exist, and has a name that says so.
 
 A record makes a snapshot visible, and is written after its files. Files that no record lists can be removed.
 
@@ -38,6 +39,8 @@ from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_
 from hudi_bridge.timeline.instant import time_of
 
 SNAPSHOTS = "snapshots"
+BEFORE = "1"
+"""Stands for all instants before the first readable one, if there were any: DuckDB would show an empty table."""
 _FORMAT = 5
 
 
@@ -167,6 +170,15 @@ def table_metadata(
     ]
     schemas = _distinct_schemas(listed)
     log = list(_log(current, listed, retained)) if current.snapshot_id else []
+    built = {snapshot.snapshot_id for snapshot in listed}
+    entries = [
+        _snapshot(location, snapshot, _schema_id(snapshot, schemas)) for snapshot in listed if snapshot.snapshot_id
+    ]
+    entries += [
+        _missing_snapshot(location, entry, _schema_id(current, schemas))
+        for entry in log
+        if entry.snapshot_id not in built
+    ]
     ids = {id_ for schema in schemas for id_ in schema.field_ids} | mapped_ids(mapping)
     model = TableMetadataV2 if version is FormatVersion.V2 else TableMetadataV3
     return model.model_validate(
@@ -186,11 +198,7 @@ def table_metadata(
             "properties": properties | {"schema.name-mapping.default": mapping.model_dump_json()},
             # None before the first commit.
             "current-snapshot-id": current.snapshot_id or None,
-            "snapshots": [
-                _snapshot(location, snapshot, _schema_id(snapshot, schemas))
-                for snapshot in listed
-                if snapshot.snapshot_id
-            ],
+            "snapshots": sorted(entries, key=lambda snapshot: snapshot.snapshot_id),
             "snapshot-log": log,
         }
         | ({} if version is FormatVersion.V2 else {"next-row-id": _next_row_id(listed)})
@@ -263,6 +271,22 @@ def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snaps
             "schema-id": schema_id,
         }
         | _row_ids(snapshot)
+    )
+
+
+def _missing_snapshot(location: str, entry: SnapshotLogEntry, schema_id: int) -> Snapshot:
+    """An entry of the log without a snapshot; a read fails with the name of a file that says why."""
+    is_before = str(entry.snapshot_id) == BEFORE
+    name = "times-before-the-first-readable-instant" if is_before else f"snapshot-{entry.snapshot_id}-is-not-built-yet"
+    return Snapshot.model_validate(
+        {
+            "snapshot-id": entry.snapshot_id,
+            "sequence-number": entry.snapshot_id,
+            "timestamp-ms": entry.timestamp_ms,
+            "manifest-list": f"{location}/{METADATA}/{name}.avro",
+            "summary": Summary(Operation.OVERWRITE, **{"hudi.instant": str(entry.snapshot_id)}),
+            "schema-id": schema_id,
+        }
     )
 
 

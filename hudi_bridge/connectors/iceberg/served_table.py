@@ -13,7 +13,7 @@ from threading import Lock
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
-from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms, metadata_text, table_metadata
+from hudi_bridge.connectors.iceberg.metadata import BEFORE, IcebergSnapshot, epoch_ms, metadata_text, table_metadata
 from hudi_bridge.connectors.iceberg.slice_builder import FORMAT
 from hudi_bridge.connectors.iceberg.snapshot_records import TABLES
 from hudi_bridge.connectors.lakes.tables import MergeSettings
@@ -161,13 +161,15 @@ class ServedTable:
         return identity(FORMAT, table.config, table.timeline.instants, instant, *settings)
 
     def retained(self, table: HudiTable) -> Iterator[tuple[str, int]]:
-        """The instants that the table can be read as of, with their times in milliseconds."""
+        """The instants that the table can be read as of, with their times in milliseconds; ``BEFORE`` comes first."""
         try:
             earliest = table.earliest_readable_instant or ""
         except CorruptTimelineError as error:
             # The newest snapshot does not need the clean; there is no time travel without it.
             _LOG.warning("%s: only the newest instant is offered: %s", table.path, error)
             earliest = table.latest_instant or ""
+        if earliest:
+            yield BEFORE, 1
         for commit in table.timeline.commits():
             if commit.requested_time >= earliest:
                 yield commit.requested_time, epoch_ms(commit.requested_time, table.config.timeline_timezone)

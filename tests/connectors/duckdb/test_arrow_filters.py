@@ -22,7 +22,11 @@ from tests.connectors.predicates import Term, random_condition, terms_of
 ROWS, ROWS_PER_BATCH = 300, 40
 CONDITIONS_PER_TERM, MIXED_CONDITIONS = 12, 80
 FLOATS = (-math.inf, -1.5, -0.0, 0.0, 0.1, 2.0, 16777217.0, math.inf, math.nan, math.nan)
-ZONED = [datetime(*numbers, tzinfo=UTC) for numbers in ((1, 1, 1), (1969, 12, 31, 23, 59, 59, 999000), (9999, 12, 31))]
+ZONED = [
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC),
+    datetime(9999, 12, 31, tzinfo=UTC),
+]
 TIMES = [at.replace(tzinfo=None) for at in ZONED]
 INNER = pa.struct([("x", pa.float64()), ("n", pa.int32())])
 STRUCT = pa.struct(
@@ -181,7 +185,8 @@ def test_slices_of_nested_columns_are_copied_and_others_are_not() -> None:
     assert without_offsets(flat) is flat
     plain = without_offsets(rows.slice(7, 5))
     assert str(plain.to_pylist()) == str(rows.slice(7, 5).to_pylist())
-    assert plain.column("struct").field(4).field(0).offset == 0
+    struct: Any = plain.column("struct")
+    assert struct.field(4).field(0).offset == 0
 
 
 @pytest.mark.parametrize("version", ["0.10.3", "1.3.2"])

@@ -256,7 +256,8 @@ def test_a_table_of_version_2_is_upgraded_by_a_restart(
         published = Client(table, tmp_path / "scratch", builders, format_version=version).load()
     metadata = json.loads(published.metadata)
     assert (metadata["format-version"], "next-row-id" in metadata) == (2, False)
-    assert [one["snapshot-id"] for one in metadata["snapshots"]] == [int(at(commit)) for commit in (1, 2, 5)]
+    built = [one["snapshot-id"] for one in metadata["snapshots"] if "not-built" not in one["manifest-list"]]
+    assert built == [int(at(commit)) for commit in (1, 2, 5)]
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
 

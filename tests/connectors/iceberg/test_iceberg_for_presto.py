@@ -19,6 +19,7 @@ from hudi_bridge.connectors.iceberg.publish import PublishedTable
 from hudi_bridge.engines import identity
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
+from tests.service.iceberg_service import built_snapshots
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, answer_of
@@ -270,7 +271,7 @@ def test_notes_name_what_lists_are_misread_by(tmp_path: Path) -> None:
 
 
 def snapshot_ids(published: PublishedTable) -> list[int]:
-    return [one.snapshot_id for one in StaticTable.from_metadata(published.metadata_location).snapshots()]
+    return built_snapshots(StaticTable.from_metadata(published.metadata_location))
 
 
 def test_presto_finds_snapshots_with_the_newest_columns_alone(tmp_path: Path) -> None:
