@@ -37,6 +37,7 @@ NOT_IDENTIFYING: Final = frozenset(
         # These decide how the files are reached.
         "storage_options",
         "needs_keys",
+        "needs_filesystem",
         # These decide which slices are read.
         "fields_spell_keys",
         "skips_slices",

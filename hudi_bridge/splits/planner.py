@@ -189,6 +189,7 @@ def build_read_context(
         blob_content=options.blob_content,
         storage_options=state.storage.options,
         needs_keys=state.storage.decryption is not None,
+        needs_filesystem=state.storage.needs_filesystem,
     )
     if rule is not None and config.record_key_fields:
         # Log records are matched by key, so that a key of unknown text is refused before the first row.

@@ -33,7 +33,8 @@ class ReadContext:
 
     Where the table is: ``table_path`` is the folder as it was opened, with its ``storage_options``. Workers read with
     both, so they include any secrets of the user's. ``needs_keys`` is whether the table was opened with keys of its
-    base files; keys are not part of the context, so splits then stay in their process.
+    base files; keys are not part of the context, so splits then stay in their process. ``needs_filesystem`` is whether
+    the folder is a path on a file system that was given, without which it means nothing.
 
     Which log blocks count: blocks of ``committed_instants`` up to ``latest_instant``, and blocks from before
     ``timeline_start`` unless they are of ``pending_instants``.
@@ -82,6 +83,7 @@ class ReadContext:
     blob_content: bool = False
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
     needs_keys: bool = False
+    needs_filesystem: bool = False
 
     def __getstate__(self) -> list[Any]:
         self.require_no_keys()
@@ -100,10 +102,16 @@ class ReadContext:
         """The folder of the table, on a file system that is given or on the one that it was opened on.
 
         Raises:
-            QueryError: the table was opened with keys.
+            QueryError: the table was opened with keys, or on a file system that is not given again.
             TableNotFoundError: the file system cannot be opened.
         """
         self.require_no_keys()
+        if self.needs_filesystem and filesystem is None:
+            raise QueryError(
+                "filesystem",
+                "none for a split of a table that was opened with filesystem=",
+                f"filesystem= for its reader, too, since {self.table_path} is a path on it",
+            )
         return Storage.open(self.table_path, filesystem, None if filesystem is not None else self.storage_options)
 
     def is_committed(self, instant_time: str) -> bool:

@@ -183,6 +183,7 @@ _S3 = _Client(
         "proxy_url": ("proxy_options", _text),
         "connect_timeout": ("connect_timeout", _seconds),
         "timeout": ("request_timeout", _seconds),
+        "allow_http": ("allow_http", _flag),
     },
 )
 _GCS = _Client(
@@ -195,6 +196,7 @@ _GCS = _Client(
         "token": ("access_token", _text),
         "target_service_account": ("target_service_account", _text),
         "project_id": ("project_id", _text),
+        "allow_http": ("allow_http", _flag),
         "endpoint_url": ("endpoint_override", _text),
         "endpoint": ("endpoint_override", _text),
     },
@@ -214,6 +216,7 @@ _AZURE = _Client(
         "dfs_authority": ("dfs_storage_authority", _text),
         "blob_scheme": ("blob_storage_scheme", _text),
         "dfs_scheme": ("dfs_storage_scheme", _text),
+        "allow_http": ("allow_http", _flag),
     },
 )
 _CLIENTS = {"s3": _S3, "gs": _GCS, "abfs": _AZURE, "abfss": _AZURE}
@@ -232,7 +235,7 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
     same = f"{scheme}://{uri.partition('://')[2]}"
     open_it: Callable[[], tuple[fs.FileSystem, str]]
     if scheme in _CLIENTS:
-        open_it = partial(_by_client, scheme, same, _CLIENTS[scheme].parse(options))
+        open_it = partial(_by_client, scheme, same, _without_allow_http(_CLIENTS[scheme].parse(options)))
     elif scheme in _WITHOUT_OPTIONS:
         if options:
             raise QueryError("storage_options", ", ".join(map(repr, options)), f"none for {scheme}://")
@@ -251,6 +254,21 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
     if not path:
         raise TableNotFoundError(masked(uri), "the URI names no folder")
     return filesystem, path
+
+
+def _without_allow_http(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments without ``allow_http``: other libraries need it for an endpoint without TLS, here false forbids one.
+
+    Raises:
+        QueryError: it is false, and an endpoint is without TLS.
+    """
+    allows = arguments.pop("allow_http", True)
+    endpoints = [
+        str(arguments.get(name, "")) for name in ("endpoint_override", "blob_storage_scheme", "dfs_storage_scheme")
+    ]
+    if not allows and any(endpoint.lower().partition("://")[0] == "http" for endpoint in endpoints):
+        raise QueryError("storage_options", "an endpoint with http, and allow_http=false", "https, or allow_http=true")
+    return arguments
 
 
 def _by_client(scheme: str, uri: str, arguments: dict[str, Any]) -> tuple[fs.FileSystem, str]:

@@ -169,6 +169,11 @@ class Storage:
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     @property
+    def needs_filesystem(self) -> bool:
+        """Whether ``table_path`` opens the folder on the file system alone that the user gave."""
+        return self.is_given and not self.is_local and "://" not in self.table_path
+
+    @property
     def table_path(self) -> str:
         """The path or URI that opens the folder, also elsewhere; it may hold secrets."""
         return self.origin.uri()

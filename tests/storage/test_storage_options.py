@@ -17,6 +17,7 @@ from hudi_bridge.connectors.duckdb import attach, attach_all
 from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.engines import context_identity, slice_delta
+from hudi_bridge.storage.file_systems import arrow_file_system
 from hudi_bridge.storage.storage import Storage
 from tests.support.s3_server import S3Server
 from tests.support.table_writer import TableWriter, at, sorted_column
@@ -212,3 +213,32 @@ def test_files_in_memory_are_read_independently_of_one_another() -> None:
         assert one.read(2) == b"45"
     with pytest.raises(FileNotFoundError):
         storage.open_input("missing")
+
+
+@pytest.mark.parametrize("kind", ["fsspec", "pyarrow"])
+def test_a_split_of_a_given_file_system_says_that_its_reader_needs_it(tmp_path: Path, kind: str) -> None:
+    write(tmp_path / "trips")
+    memory = MemoryFileSystem()
+    memory.put(str(tmp_path / "trips"), "/needs/trips", recursive=True)
+    filesystem = memory if kind == "fsspec" else arrow_file_system(memory)
+    (split,) = HudiTable.open("/needs/trips", filesystem=filesystem).splits()
+    for carried in (split, pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
+        for read in (open_reader, slice_delta):
+            with pytest.raises(
+                QueryError, match=r"filesystem= for its reader, too, since /needs/trips is a path on it"
+            ):
+                read(carried)  # type: ignore[operator]
+        assert open_reader(carried, filesystem=filesystem).to_table().num_rows == 2
+    # A path on this machine and a URI say where the table is.
+    (local,) = HudiTable.open(str(tmp_path / "trips"), filesystem=fsspec.filesystem("file")).splits()
+    assert open_reader(local).to_table().num_rows == 2
+    (by_uri,) = HudiTable.open("memory://needs/trips", filesystem=memory).splits()
+    assert open_reader(by_uri).to_table().num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["allow_http", "AWS_ALLOW_HTTP"])
+def test_http_may_be_allowed_as_in_other_libraries_and_forbidden(store: S3Server, name: str) -> None:
+    table = HudiTable.open("s3://bucket/lake/trips", storage_options=given(store) | {name: "true"})
+    assert table.snapshot().count_rows() == 2
+    with pytest.raises(QueryError, match="allow_http=false"):
+        HudiTable.open("s3://bucket/lake/trips", storage_options=given(store) | {name: "false"})
