@@ -257,7 +257,7 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
 
 
 def _without_allow_http(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without ``allow_http``: other libraries need it for an endpoint without TLS, here false forbids one.
+    """The arguments without ``allow_http``, which others need for an endpoint without TLS; here, false forbids one.
 
     Raises:
         QueryError: it is false, and an endpoint is without TLS.

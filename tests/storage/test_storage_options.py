@@ -227,7 +227,7 @@ def test_a_split_of_a_given_file_system_says_that_its_reader_needs_it(tmp_path: 
             with pytest.raises(
                 QueryError, match=r"filesystem= for its reader, too, since /needs/trips is a path on it"
             ):
-                read(carried)  # type: ignore[operator]
+                read(carried)
         assert open_reader(carried, filesystem=filesystem).to_table().num_rows == 2
     # A path on this machine and a URI say where the table is.
     (local,) = HudiTable.open(str(tmp_path / "trips"), filesystem=fsspec.filesystem("file")).splits()
