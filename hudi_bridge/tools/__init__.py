@@ -1,7 +1,8 @@
-"""Reads tables for people: what is wrong with a table, how a record came about, what differs between two instants.
+"""Tools that read tables for people: what is wrong with a table, the history of a record, the difference of two
+instants.
 
-Each function takes an open ``HudiTable``; ``examine`` takes a path, also that of a table that cannot be opened. Pages
-about tables are in ``hudi_bridge.tools.report``. Each name is imported when it is first used.
+Each function takes an open ``HudiTable``; ``examine`` takes a path, even of a table that cannot be opened. Pages about
+tables are in ``hudi_bridge.tools.report``. Each name is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,6 @@
-"""What a table costs: logs to merge, small files, overdue compactions, skew, old slices; the reach of time travel."""
+"""Checks what a table costs: logs to merge, small files, overdue compactions, skew, old slices;
+the reach of time travel.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,13 +22,13 @@ _LOGS, _OVERDUE, _SMALL, _SKEW, _HORIZON, _OLD = (
 )
 _COMPACT = "CALL run_compaction(op => 'scheduleandexecute', table => …)"
 _CLUSTER = "CALL run_clustering(table => …), or raise hoodie.parquet.small.file.limit"
-_FEWEST_TO_COMPARE = 4
+_MIN_COMPARED = 4
 _FEW_SMALL_FILES = 2
-_MOST_OLD = 2
+_MAX_OLD_RATIO = 2
 
 
 def log_ratio(examined: Examined) -> Iterator[Finding]:
-    """Slices whose logs are larger than their base files by the limit, or have none."""
+    """Slices whose logs are too large compared with their base files."""
     heavy = [
         cost for cost in examined.costs if cost.log_ratio is not None and cost.log_ratio > examined.limits.log_ratio
     ]
@@ -42,7 +44,7 @@ def log_ratio(examined: Examined) -> Iterator[Finding]:
 
 
 def compaction_overdue(examined: Examined) -> Iterator[Finding]:
-    """Slices with as many writes in their logs as Hudi waits for, of which no compaction is planned."""
+    """Slices with as many writes in their logs as Hudi waits for, but without a planned compaction."""
     planned = set(examined.view.pending_compactions)
     overdue = [
         cost for cost in examined.costs if cost.is_overdue and (cost.partition_path, cost.file_id) not in planned
@@ -60,12 +62,12 @@ def compaction_overdue(examined: Examined) -> Iterator[Finding]:
 
 
 def small_files(examined: Examined) -> Iterator[Finding]:
-    """Partitions with several base files that are small, which together would make fewer."""
+    """Partitions with several small base files, which fewer files could replace."""
     limit = examined.limits.small_file_bytes
     by_partition: dict[str, list[int]] = defaultdict(list)
-    for piece in examined.slices:
-        if piece.base_file is not None and piece.base_size_bytes < limit:
-            by_partition[piece.partition_path].append(piece.base_size_bytes)
+    for file_slice in examined.slices:
+        if file_slice.base_file is not None and file_slice.base_size_bytes < limit:
+            by_partition[file_slice.partition_path].append(file_slice.base_size_bytes)
     many = {path: sizes for path, sizes in by_partition.items() if len(sizes) > _FEW_SMALL_FILES}
     if many:
         files = sum(map(len, many.values()))
@@ -82,14 +84,14 @@ def small_files(examined: Examined) -> Iterator[Finding]:
 def skew(examined: Examined) -> Iterator[Finding]:
     """Partitions and file groups that are much larger than the others."""
     by_partition: dict[str, int] = defaultdict(int)
-    for piece in examined.slices:
-        by_partition[piece.partition_path] += piece.base_size_bytes + piece.log_size_bytes
+    for file_slice in examined.slices:
+        by_partition[file_slice.partition_path] += file_slice.base_size_bytes + file_slice.log_size_bytes
     groups = {
-        f"{piece.partition_path}/{piece.file_id}": piece.base_size_bytes + piece.log_size_bytes
-        for piece in examined.slices
+        f"{file_slice.partition_path}/{file_slice.file_id}": file_slice.base_size_bytes + file_slice.log_size_bytes
+        for file_slice in examined.slices
     }
     for what, sizes in (("partition", by_partition), ("file group", groups)):
-        if len(sizes) < _FEWEST_TO_COMPARE:
+        if len(sizes) < _MIN_COMPARED:
             continue
         name, largest = max(sizes.items(), key=lambda entry: entry[1])
         usual = median(sizes.values())
@@ -104,7 +106,7 @@ def skew(examined: Examined) -> Iterator[Finding]:
 
 
 def horizon(examined: Examined) -> Iterator[Finding]:
-    """How far time travel and incremental readers may fall back."""
+    """How far back time travel and incremental readers can go."""
     commits = examined.timeline.commits()
     if not commits:
         return
@@ -121,14 +123,17 @@ def horizon(examined: Examined) -> Iterator[Finding]:
 
 
 def old_slices(examined: Examined) -> Iterator[Finding]:
-    """Base files of earlier slices that no clean has removed."""
-    newest = {piece.base_file.path for piece in examined.slices if piece.base_file is not None}
-    # A clean would delete external files, which are those of another table, too.
+    """Base files of earlier slices that were not cleaned."""
+    newest = {file_slice.base_file.path for file_slice in examined.slices if file_slice.base_file is not None}
+    # External files belong to another table, and a clean would delete them too.
     own = (file for file in examined.files if file.base is not None and file.base.write_token)
     old = [file for file in own if file.path not in newest]
-    total, current = sum(file.size_bytes for file in old), sum(piece.base_size_bytes for piece in examined.slices)
+    total, current = (
+        sum(file.size_bytes for file in old),
+        sum(file_slice.base_size_bytes for file_slice in examined.slices),
+    )
     has_cleaned = examined.timeline.latest_completed(Action.CLEAN) is not None
-    if total > _MOST_OLD * current and old and not has_cleaned:
+    if total > _MAX_OLD_RATIO * current and old and not has_cleaned:
         yield Finding(
             severity=Severity.ADVICE,
             check=_OLD,
@@ -142,15 +147,15 @@ def _slices(costs: Sequence[SliceCost]) -> str:
 
 
 def files_not_looked_into(examined: Examined) -> Iterator[Finding]:
-    """Whether there are more files than footers and headers may be read of."""
-    bases = sum(piece.base_file is not None for piece in examined.slices)
-    logs = sum(len(piece.log_files) for piece in examined.slices)
-    most = examined.limits.files
+    """Whether there are more files than the limit for reading footers and headers."""
+    bases = sum(file_slice.base_file is not None for file_slice in examined.slices)
+    logs = sum(len(file_slice.log_files) for file_slice in examined.slices)
+    limit = examined.limits.files
     for count, what in ((bases, "base files"), (logs, "log files")):
-        if count > most:
+        if count > limit:
             yield Finding(
                 severity=Severity.INFO,
                 check="files-not-looked-into",
-                found=f"{count:,} {what}, of which the newest {most:,} were opened",
+                found=f"{count:,} {what}, of which the newest {limit:,} were opened",
                 remedy="--files, or Limits(files=…), raises the limit",
             )

@@ -1,7 +1,7 @@
-"""Examines a table, or the tables below a folder: runs the checks in order, and collects what they find.
+"""Runs the checks on a table, or on all tables below a folder.
 
-A table is a folder with ``.hoodie`` in it, also one whose properties are gone. Two checks are here: of the heartbeats
-that writers keep while they are at work, and of the markers of the files that they write.
+A table is a folder with ``.hoodie`` in it, even if its properties are lost. The checks of heartbeats and markers, which
+writers keep while they are at work, are here too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,16 +43,16 @@ _CHECKSUM = ".crc"
 
 
 def heartbeats(examined: Examined) -> Iterator[Finding]:
-    """There are no heartbeats of writers that have been gone for long."""
+    """There are no old heartbeats of writers."""
     remedy = "a clean rolls back what such a writer has left; then delete the file, when no writer is running"
     after = "delete the file, when no writer is running"
     yield from _leftovers(examined, _HEARTBEATS, _HEARTBEAT_FOLDER, "a heartbeat", (remedy, after), of_folders=False)
 
 
 def marker_folders(examined: Examined) -> Iterator[Finding]:
-    """There are no markers of files of writers that have been gone for long."""
+    """There are no old markers of files of writers."""
     remedy = "a rollback of the instant removes what they name; else delete the folder, when no writer is running"
-    # Files that markers of a completed write name are those that readers show.
+    # Readers show the files that markers of a completed write name.
     after = "delete the folder, when no writer is running"
     yield from _leftovers(examined, _MARKERS, _MARKER_FOLDER, "markers", (remedy, after), of_folders=True)
 
@@ -60,12 +60,12 @@ def marker_folders(examined: Examined) -> Iterator[Finding]:
 def _leftovers(
     examined: Examined, check: str, folder: str, what: str, remedies: tuple[str, str], *, of_folders: bool
 ) -> Iterator[Finding]:
-    """Entries of a folder, named after instants, of writes that began longer ago than a write may take.
+    """Entries of a folder, named after instants, whose writes started longer ago than a write may take.
 
-    ``remedies`` are that of a write that has not completed, and that of one that has.
+    ``remedies`` are for a write that has not completed, and for one that has.
     """
     limit = examined.limits.pending_hours
-    pending = {one.requested_time for one in examined.timeline.instants if not one.is_completed}
+    pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
     for info in examined.storage.list_directory(folder):
         hours = hours_between(info.name, examined.now)
         if info.is_dir is not of_folders or info.name.endswith(_CHECKSUM) or hours is None or hours <= limit:
@@ -93,7 +93,7 @@ _BACKUP = "restore the file from a backup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check by name; ``is_deep`` says whether it reads data."""
+    """A check by name; ``is_deep`` if it reads data."""
 
     name: str
     run: Callable[[Examined], Iterator[Finding]]
@@ -142,7 +142,7 @@ CHECKS: tuple[Check, ...] = (
     Check(name="secondary-index", run=indexes.secondary_indexes, is_deep=True),
     Check(name="rows", run=rows.rows, is_deep=True),
 )
-"""All checks, in the order in which they run: what later ones need has been checked by earlier ones."""
+"""All checks, in the order in which they run: later ones rely on what earlier ones have checked."""
 
 
 def examine(
@@ -156,15 +156,22 @@ def examine(
     storage_options: StorageOptions | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Examine the table in a folder, also one that cannot be opened for reading; nothing is changed.
+    """Examines the table in a folder, even if it cannot be opened for reading; nothing is changed.
 
-    ``path``, ``filesystem``, ``options`` and ``storage_options`` are as for ``HudiTable.open``. With ``deep``, all rows
-    are read. ``now`` is the time by which something is too old, in one of Hudi's formats, by default that of the clock.
+    Args:
+        path: as for ``HudiTable.open``, like ``filesystem``, ``options`` and ``storage_options``.
+        filesystem: as for ``HudiTable.open``.
+        deep: whether all rows are read.
+        now: the time from which ages are counted, in one of Hudi's formats, by default the current time.
+        limits: when something is too old, too small or too much.
+        options: as for ``HudiTable.open``.
+        storage_options: as for ``HudiTable.open``.
+        progress: as for ``doctor``.
 
     Raises:
         TableNotFoundError: the folder has no Hudi table.
         StorageError: the file system fails before anything is known of the table.
-        QueryError: an option is unknown, or ``now`` is no time.
+        QueryError: an option is unknown, or ``now`` is not a time.
     """
     storage = Storage.open(path, filesystem, storage_options)
     return examine_storage(storage, deep=deep, now=now, limits=limits, options=options, progress=progress)
@@ -204,12 +211,17 @@ def doctor(
     """What is damaged, contradictory, under way for too long or costly in a table; nothing is changed.
 
     Reads listings, the timeline, footers, the headers of log blocks and the list of files in the metadata table; with
-    ``deep``, all rows and indexes too. ``now`` is the time by which something is too old, by default that of the clock;
-    ``limits`` says from when on. ``progress`` is called with what is being read, how many parts are done, and of how
-    many. ``examine`` also takes tables that cannot be opened.
+    ``deep``, all rows and indexes too. ``examine`` also takes tables that cannot be opened.
+
+    Args:
+        table: the table.
+        deep: whether all rows and indexes are read.
+        now: the time from which ages are counted, by default the current time.
+        limits: when something is too old, too small or too much.
+        progress: called with what is being read, how many parts are done, and the number of parts.
 
     Raises:
-        QueryError: ``now`` is no time.
+        QueryError: ``now`` is not a time.
     """
     return _examine_state(table.planner().state, deep=deep, now=now, limits=limits, progress=progress)
 
@@ -226,10 +238,10 @@ def _examine_state(
     moment = (
         clock(config.timeline_timezone) if now is None else parse_query_instant(now, config.timeline_timezone, "now")
     )
-    shown = progress or (lambda *_: None)
-    examined = Examined(state, moment, limits or Limits(), shown, deep=deep)
-    chosen = [check for check in CHECKS if deep or not check.is_deep]
-    findings = [finding for check in chosen for finding in _run(check, examined)]
+    report_progress = progress or (lambda *_: None)
+    examined = Examined(state, moment, limits or Limits(), report_progress, deep=deep)
+    checks = [check for check in CHECKS if deep or not check.is_deep]
+    findings = [finding for check in checks for finding in _run(check, examined)]
     latest = state.timeline.latest_commit()
     return Diagnosis(
         path=state.storage.shown_path,
@@ -240,12 +252,12 @@ def _examine_state(
         deep=deep,
         findings=ordered(findings),
         slices=_costs(examined),
-        checks=tuple(check.name for check in chosen),
+        checks=tuple(check.name for check in checks),
     )
 
 
 def _run(check: Check, examined: Examined) -> Iterator[Finding]:
-    """The findings of a check; what cannot be read for it is one more."""
+    """The findings of a check, and one more if something cannot be read."""
     examined.progress(check.name, 0, 0)
     try:
         yield from check.run(examined)
@@ -257,7 +269,7 @@ def _costs(examined: Examined) -> tuple[SliceCost, ...]:
     try:
         return examined.costs
     except (HudiReadError, OSError):
-        # The checks of slices say why there are none.
+        # The checks of slices report the error.
         return ()
 
 
@@ -273,16 +285,16 @@ def _not_checked(name: str, error: Exception) -> Finding:
     )
 
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 
 
 def is_table_folder(folder: Storage) -> bool:
-    """Whether a folder is that of a table, which may be damaged."""
+    """Whether a folder is a table, which may be damaged."""
     return folder.exists(HOODIE_FOLDER)
 
 
 def tables_below(root: Storage, failed: Callable[[Storage, HudiReadError], None]) -> Iterator[Storage]:
-    """The tables below a folder, by path; ``failed`` is told of folders that cannot be listed.
+    """Yields the tables below a folder, by path; ``failed`` is called for folders that cannot be listed.
 
     Hidden folders are left out, and so are symbolic links, which may lead out of the root or back up.
     """
@@ -296,9 +308,11 @@ def tables_below(root: Storage, failed: Callable[[Storage, HudiReadError], None]
             continue
         if HOODIE_FOLDER in names:
             yield folder
-        elif level < _MOST_LEVELS:
+        elif level < _MAX_LEVELS:
             inside = (folder.child(name) for name in names if not name.startswith("."))
-            waiting += [(child, level + 1) for child in reversed([one for one in inside if not _is_link(one)])]
+            waiting += [
+                (child, level + 1) for child in reversed([subfolder for subfolder in inside if not _is_link(subfolder)])
+            ]
 
 
 def _is_link(folder: Storage) -> bool:

@@ -1,9 +1,7 @@
-"""What the checks look at: the state of a table with its timeline files, folders, slices, footers and log headers.
+"""The state of a table that is examined: its timeline files, folders, slices, footers, log headers, and costs.
 
-Each part is read once, when a check first asks for it. A part that cannot be read is kept as its error, so that the
-checks of other parts go on.
-
-The cost of each file slice for a reader comes from its files and the headers of its logs.
+Each part is read once, when a check first asks for it. If a part cannot be read, its error is kept, so that checks of
+other parts continue.
 """
 
 from collections import defaultdict
@@ -55,35 +53,35 @@ from hudi_bridge.tools.checks.findings import Limits, SliceCost
 def slice_costs(
     slices: Iterable[FileSlice], log_heads: Mapping[str, ScanResult | HudiReadError] | None, most_delta_commits: int
 ) -> tuple[SliceCost, ...]:
-    """The costs of slices, those with the most log bytes first.
+    """The costs of slices, the ones with most log bytes first.
 
-    ``log_heads`` are the blocks of log files that do not tell by their names who wrote them, None if they do. From
+    ``log_heads`` has the blocks of log files; it is None if the names of log files have their writes. From
     ``most_delta_commits`` on, a compaction is overdue.
     """
-    costs = (_cost(piece, _writes(piece, log_heads), most_delta_commits) for piece in slices)
+    costs = (_cost(file_slice, _writes(file_slice, log_heads), most_delta_commits) for file_slice in slices)
     return tuple(sorted(costs, key=lambda cost: (-cost.log_bytes, cost.partition_path, cost.file_id)))
 
 
-def _cost(piece: FileSlice, writes: int, most_delta_commits: int) -> SliceCost:
+def _cost(file_slice: FileSlice, writes: int, most_delta_commits: int) -> SliceCost:
     return SliceCost(
-        partition_path=piece.partition_path,
-        file_id=piece.file_id,
-        base_bytes=piece.base_size_bytes,
-        log_bytes=piece.log_size_bytes,
-        log_files=len(piece.log_files),
+        partition_path=file_slice.partition_path,
+        file_id=file_slice.file_id,
+        base_bytes=file_slice.base_size_bytes,
+        log_bytes=file_slice.log_size_bytes,
+        log_files=len(file_slice.log_files),
         delta_commits=writes,
-        log_ratio=piece.log_size_bytes / piece.base_size_bytes if piece.base_size_bytes else None,
-        merge_bytes=piece.log_size_bytes,
+        log_ratio=file_slice.log_size_bytes / file_slice.base_size_bytes if file_slice.base_size_bytes else None,
+        merge_bytes=file_slice.log_size_bytes,
         is_overdue=writes >= most_delta_commits,
     )
 
 
-def _writes(piece: FileSlice, log_heads: Mapping[str, ScanResult | HudiReadError] | None) -> int:
+def _writes(file_slice: FileSlice, log_heads: Mapping[str, ScanResult | HudiReadError] | None) -> int:
     """The number of writes in the logs of a slice."""
     if log_heads is None:
-        return len({log.name.instant_time for log in piece.log_files})
+        return len({log.name.instant_time for log in file_slice.log_files})
     times: set[str] = set()
-    for log in piece.log_files:
+    for log in file_slice.log_files:
         scan = log_heads.get(log.path)
         if scan is not None and not isinstance(scan, HudiReadError):
             times |= {block.instant_time for block in scan.blocks if block.instant_time and block.holds_records}
@@ -93,14 +91,14 @@ def _writes(piece: FileSlice, log_heads: Mapping[str, ScanResult | HudiReadError
 _AT_ONCE = 16
 _Read = TypeVar("_Read")
 Range: TypeAlias = tuple[Any, Any]
-"""The least and the greatest value of a column."""
+"""The minimum and maximum of a column."""
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with what is being read, how many parts are done, and the number of parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineFile:
-    """A file on the active timeline with its record; None in an empty file, an error if it cannot be read."""
+    """A file on the active timeline with its record: None in an empty file, or the error if it cannot be read."""
 
     path: str
     size_bytes: int
@@ -140,11 +138,16 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What the footer of a base file says; ``entries`` are its keys and values, ``ranges`` those of its columns.
+    """The contents of a base file's footer.
 
-    The ranges are read for a deep examination only, and so are the columns ``without_ranges``: those of which a row
-    group has no statistics, although it has values. ``origin`` is the partition path and the file name of the first
-    rows, by column, as far as statistics tell.
+    Attributes:
+        rows: the number of rows.
+        schema: the columns.
+        entries: the key-value metadata.
+        newest_commit: the greatest commit time in the statistics.
+        origin: the partition path and the file name of the first rows, by column, if there are statistics.
+        ranges: the ranges of columns; only for a deep examination.
+        without_ranges: columns with values but without statistics in a row group; only for a deep examination.
     """
 
     rows: int
@@ -160,7 +163,7 @@ class Examined:
     """A table that is being examined, in one state."""
 
     def __init__(self, state: TableState, now: str, limits: Limits, progress: Progress, *, deep: bool) -> None:
-        """Nothing is read yet; ``now`` is an instant."""
+        """Reads nothing yet; ``now`` is an instant."""
         self.state = state
         self.now = now
         self.limits = limits
@@ -196,12 +199,12 @@ class Examined:
     def timeline_files(self) -> tuple[TimelineFile, ...]:
         """All files of instants on the active timeline, each state on its own."""
         folder, layout = self.config.timeline_path, self.config.timeline_layout
-        found = [
+        entries = [
             (info, instant)
             for info in self.storage.list_directory(folder)
             if not info.is_dir and (instant := parse_instant_file_name(info.name, layout)) is not None
         ]
-        return tuple(filter(None, self._each("timeline files", self._timeline_file, found)))
+        return tuple(filter(None, self._each("timeline files", self._timeline_file, entries)))
 
     def _timeline_file(self, entry: tuple[FileInfo, Instant]) -> TimelineFile | None:
         info, instant = entry
@@ -212,7 +215,7 @@ class Examined:
         except HudiReadError as error:
             record = error
         except FileNotFoundError:
-            # It was archived since the folder was listed.
+            # The instant was archived after the folder was listed.
             return None
         return TimelineFile(path=info.path, size_bytes=info.size_bytes, instant=instant, record=record)
 
@@ -222,18 +225,18 @@ class Examined:
 
     @cached_property
     def commits(self) -> Mapping[str, CommitMetadata]:
-        """The metadata of the completed writes on the active timeline, oldest first; without those that are damaged."""
-        wanted = {self.timeline_path(instant): instant for instant in self.timeline.commits()}
-        found = {}
+        """The metadata of the completed writes on the active timeline, oldest first, without damaged ones."""
+        commits_by_path = {self.timeline_path(instant): instant for instant in self.timeline.commits()}
+        metadata = {}
         for file in self.timeline_files:
-            if file.path not in wanted or isinstance(file.record, HudiReadError):
+            if file.path not in commits_by_path or isinstance(file.record, HudiReadError):
                 continue
             try:
-                found[file.instant.requested_time] = commit_metadata_of_record(file.record or {}, file.path)
+                metadata[file.instant.requested_time] = commit_metadata_of_record(file.record or {}, file.path)
             except CorruptTableError:
-                # The check of timeline files says so.
+                # The check of timeline files reports the error.
                 continue
-        return {time: found[time] for time in sorted(found)}
+        return {time: metadata[time] for time in sorted(metadata)}
 
     @cached_property
     def archived(self) -> tuple[Instant, ...]:
@@ -243,11 +246,11 @@ class Examined:
     @cached_property
     def archived_commits(self) -> frozenset[str]:
         """The requested times of the archived writes; raises like ``load_archived_instants``."""
-        return frozenset(one.requested_time for one in self.archived if one.action in COMMIT_ACTIONS)
+        return frozenset(instant.requested_time for instant in self.archived if instant.action in COMMIT_ACTIONS)
 
     @cached_property
     def folders(self) -> Mapping[str, tuple[FileInfo, ...]]:
-        """The entries of the table's folders but ``.hoodie``, by path; raises like ``list_partitions``."""
+        """The entries of the table's folders except ``.hoodie``, by path; raises like ``list_partitions``."""
         return self._listed[1]
 
     @cached_property
@@ -257,7 +260,7 @@ class Examined:
 
     @cached_property
     def external(self) -> Mapping[str, Sequence[FileInfo]]:
-        """The external files that are there by partition, under their names in the metadata table or in commits.
+        """The existing external files by partition, under their names in the metadata table or in commits.
 
         Raises like ``registered_files``.
         """
@@ -267,14 +270,14 @@ class Examined:
         paths = index.partitions() if FILES in self.config.metadata_partitions else None
         indexed = None if paths is None else index.files(paths)
         registered = registered_files(self.state) if indexed is None else indexed_files(indexed)
-        there = {info.path for listing in self.folders.values() for info in listing if not info.is_dir}
+        existing = {info.path for listing in self.folders.values() for info in listing if not info.is_dir}
         return {
-            path: [info for info in files if is_external(info.path) and stored_path(info.path) in there]
+            path: [info for info in files if is_external(info.path) and stored_path(info.path) in existing]
             for path, files in registered.items()
         }
 
     def entries(self, partition: str) -> Sequence[FileInfo]:
-        """The files of a partition, of which external ones have the names of commits."""
+        """The files of a partition; external files have their names in commits."""
         return with_registered(self.folders.get(partition, ()), self.external.get(partition, ()))
 
     @cached_property
@@ -286,13 +289,13 @@ class Examined:
             self.progress("folders", len(entries), 0)
             return entries[path]
 
-        # A partition within another is in the metadata table, whose readers list no folders.
-        found = list_partitions(self.state, pa.schema([]), (), None, listing_of, within_partitions=True)
-        return found, entries
+        # Readers of the metadata table list no folders, so they also find a partition within another one.
+        partitions = list_partitions(self.state, pa.schema([]), (), None, listing_of, within_partitions=True)
+        return partitions, entries
 
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
-        """All data files in partitions, those of failed writes too, by path."""
+        """All data files in partitions by path, including files of failed writes."""
         return tuple(file for path in self.partitions for file in data_files(path, self.entries(path)))
 
     @cached_property
@@ -302,56 +305,56 @@ class Examined:
 
     @cached_property
     def slices(self) -> tuple[FileSlice, ...]:
-        """The file slices that a snapshot reads, found by listing; raises like ``build_file_groups``."""
-        found = []
+        """The file slices that a snapshot reads, by listing; raises like ``build_file_groups``."""
+        slices = []
         for path in self.partitions:
             for group in build_file_groups(path, self.entries(path), self.view):
-                piece = latest_snapshot_slice(group, self.view)
-                if piece is not None:
-                    found.append(piece)
-        return tuple(found)
+                file_slice = latest_snapshot_slice(group, self.view)
+                if file_slice is not None:
+                    slices.append(file_slice)
+        return tuple(slices)
 
     @cached_property
     def shown_base_files(self) -> frozenset[str]:
-        """The paths of the base files that snapshots show, earlier ones too; raises like ``slices``."""
+        """The paths of the base files that snapshots show, including earlier ones; raises like ``slices``."""
         return frozenset(
-            piece.base_file.path
+            file_slice.base_file.path
             for path in self.partitions
             for group in build_file_groups(path, self.folders[path], self.view)
-            for piece in group.slices
-            if piece.base_file is not None
+            for file_slice in group.slices
+            if file_slice.base_file is not None
         )
 
     @cached_property
     def newest_first(self) -> tuple[FileSlice, ...]:
-        """The slices, those with the newest files first."""
+        """The slices, ordered by their newest file, newest first."""
         return tuple(sorted(self.slices, key=_newest_instant, reverse=True))
 
     @cached_property
     def footers(self) -> Mapping[str, Footer | HudiReadError]:
-        """The footers of the base files of the newest slices, up to the limit, by path."""
-        files = (piece.base_file for piece in self.newest_first if piece.base_file is not None)
-        # Files of other formats are read as a whole, if at all.
-        chosen = [file for file in files if file.path.endswith(".parquet")][: self.limits.files]
+        """The footers of the base files of the newest slices by path, up to the limit."""
+        files = (file_slice.base_file for file_slice in self.newest_first if file_slice.base_file is not None)
+        # Other formats have no footer that can be read by itself.
+        selected = [file for file in files if file.path.endswith(".parquet")][: self.limits.files]
         read_footer = partial(_read_footer, with_ranges=self.deep)
         read = self._each(
-            "footers", lambda file: _guarded(read_footer, self.storage, file.path, file.size_bytes), chosen
+            "footers", lambda file: _guarded(read_footer, self.storage, file.path, file.size_bytes), selected
         )
-        return {file.path: footer for file, footer in zip(chosen, read, strict=True)}
+        return {file.path: footer for file, footer in zip(selected, read, strict=True)}
 
     @cached_property
     def log_heads(self) -> Mapping[str, ScanResult | HudiReadError]:
-        """The blocks of the log files of the newest slices without their contents, up to the limit, by path."""
-        files = [log for piece in self.newest_first for log in piece.log_files]
-        chosen = files[: self.limits.files]
+        """The blocks of the log files of the newest slices by path, without their contents, up to the limit."""
+        files = [log for file_slice in self.newest_first for log in file_slice.log_files]
+        selected = files[: self.limits.files]
         read = self._each(
-            "log headers", lambda log: _guarded(scan_heads, self.storage, log.path, log.size_bytes), chosen
+            "log headers", lambda log: _guarded(scan_heads, self.storage, log.path, log.size_bytes), selected
         )
-        return {log.path: scan for log, scan in zip(chosen, read, strict=True)}
+        return {log.path: scan for log, scan in zip(selected, read, strict=True)}
 
     @cached_property
     def costs(self) -> tuple[SliceCost, ...]:
-        """The costs of the newest slices, those with the most log bytes first; raises like ``slices``."""
+        """The costs of the newest slices, the ones with most log bytes first; raises like ``slices``."""
         heads = None if self.logs_name_their_own_instant else self.log_heads
         return slice_costs(self.slices, heads, self.limits.delta_commits)
 
@@ -362,13 +365,13 @@ class Examined:
 
     @cached_property
     def metadata_table(self) -> MetadataTable | None:
-        """The metadata table, None if the table has none; raises if its timeline cannot be listed."""
+        """The metadata table, or None; raises if its timeline cannot be listed."""
         config = self.config
         return MetadataTable(self.state) if config.metadata_partitions or config.metadata_partitions_inflight else None
 
     @cached_property
     def written(self) -> Mapping[str, frozenset[str]]:
-        """The paths that each completed write on the active timeline names, change data included."""
+        """The paths that each completed write on the active timeline names, including change data."""
         return {
             time: frozenset(
                 path for stat in commit.write_stats for path in (stored_path(stat.path), *dict(stat.cdc_stats))
@@ -378,26 +381,26 @@ class Examined:
 
     @cached_property
     def base_instants(self) -> Mapping[GroupId, frozenset[str]]:
-        """The instants of the base files of each file group, those of failed writes too."""
-        found: dict[GroupId, set[str]] = defaultdict(set)
+        """The instants of the base files of each file group, including failed writes."""
+        instants: dict[GroupId, set[str]] = defaultdict(set)
         for file in self.files:
             if file.base is not None:
-                found[file.partition_path, file.file_id].add(file.instant_time)
-        return {group: frozenset(times) for group, times in found.items()}
+                instants[file.partition_path, file.file_id].add(file.instant_time)
+        return {group: frozenset(times) for group, times in instants.items()}
 
     def _each(self, what: str, read: Callable[..., _Read], items: Iterable[object]) -> list[_Read]:
-        """What is read of each item, several at a time."""
-        every = list(items)
+        """The results of reading each item, several at a time."""
+        item_list = list(items)
         done = 0
 
         def counting(item: object) -> _Read:
             nonlocal done
             result = read(item)
             done += 1
-            self.progress(what, done, len(every))
+            self.progress(what, done, len(item_list))
             return result
 
-        return map_in_threads(counting, every, _AT_ONCE)
+        return map_in_threads(counting, item_list, _AT_ONCE)
 
 
 def data_files(partition: str, entries: Iterable[FileInfo]) -> Iterable[DataFile]:
@@ -420,8 +423,8 @@ def data_files(partition: str, entries: Iterable[FileInfo]) -> Iterable[DataFile
             )
 
 
-def _newest_instant(piece: FileSlice) -> str:
-    return max((piece.base_instant_time, *(log.name.instant_time for log in piece.log_files)))
+def _newest_instant(file_slice: FileSlice) -> str:
+    return max((file_slice.base_instant_time, *(log.name.instant_time for log in file_slice.log_files)))
 
 
 def _guarded(
@@ -466,7 +469,7 @@ def _read_footer(storage: Storage, path: str, size_bytes: int, *, with_ranges: b
 
 
 def _decrypted_footer(file: pq.ParquetFile) -> Footer:
-    """The footer of a file with keys, without statistics, which are encrypted with the keys of columns."""
+    """The footer of an encrypted file, without statistics, which are encrypted with the keys of columns."""
     return Footer(
         rows=file.metadata.num_rows,
         schema=file.schema_arrow.remove_metadata(),
@@ -486,7 +489,7 @@ def _entries(metadata: pq.FileMetaData) -> Mapping[str, str]:
 
 
 def _newest_commit(metadata: pq.FileMetaData) -> str | None:
-    """The greatest commit time of the rows, as the statistics tell it."""
+    """The greatest commit time of the rows, by the statistics."""
     ranges = (text_range(metadata, number, COMMIT_TIME_COLUMN) for number in range(metadata.num_row_groups))
     return max((greatest for _, greatest in filter(None, ranges)), default=None)
 
@@ -495,13 +498,17 @@ def _origin(metadata: pq.FileMetaData) -> Mapping[str, str]:
     if not metadata.num_row_groups:
         return {}
     ranges = {name: text_range(metadata, 0, name) for name in (PARTITION_PATH_COLUMN, FILE_NAME_COLUMN)}
-    return {name: one[0] for name, one in ranges.items() if one is not None}
+    return {
+        name: text_range_of_column[0]
+        for name, text_range_of_column in ranges.items()
+        if text_range_of_column is not None
+    }
 
 
 def _ranges(metadata: pq.FileMetaData, legacy_dates: LegacyDates | None) -> Mapping[str, Range]:
-    """The ranges of the columns that have statistics, which are those of their values and can be told in Python."""
-    found: dict[str, Range] = {}
-    left_out = set() if legacy_dates is None else set(legacy_dates.columns)
+    """The ranges of columns by their statistics, if these are of the returned values and Python can represent them."""
+    ranges: dict[str, Range] = {}
+    excluded = set() if legacy_dates is None else set(legacy_dates.columns)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):
@@ -509,23 +516,23 @@ def _ranges(metadata: pq.FileMetaData, legacy_dates: LegacyDates | None) -> Mapp
             if (
                 statistics is None
                 or not statistics.has_min_max
-                or left_out.intersection((path, path.partition(".")[0]))
+                or excluded.intersection((path, path.partition(".")[0]))
             ):
                 continue
             try:
                 least, greatest = statistics.min, statistics.max
             except OverflowError:
-                # A date that Python does not have.
-                left_out.add(path)
-                found.pop(path, None)
+                # Python cannot represent the date.
+                excluded.add(path)
+                ranges.pop(path, None)
                 continue
-            earlier = found.get(path, (least, greatest))
-            found[path] = (min(least, earlier[0]), max(greatest, earlier[1]))
-    return found
+            earlier = ranges.get(path, (least, greatest))
+            ranges[path] = (min(least, earlier[0]), max(greatest, earlier[1]))
+    return ranges
 
 
 def _without_ranges(metadata: pq.FileMetaData) -> Collection[str]:
-    """The columns that are too large for nulls alone in a row group, and have no statistics there, even of nulls."""
+    """The columns without any statistics in a row group in which they are too large for nulls alone."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [chunk for group in groups for chunk in map(group.column, range(group.num_columns))]
     large = [chunk for chunk in chunks if chunk.total_uncompressed_size >= LEAST_SIZE_LEFT_OUT]

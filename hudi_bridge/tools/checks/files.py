@@ -1,7 +1,4 @@
-"""Checks of data files: by name, and the base files of the newest slices by their footers.
-
-By name: partitions, files of failed writes, files that commits do not name, missing ones.
-"""
+"""Checks of data files: by name, against the commits, and by the footers of the newest base files."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -30,7 +27,7 @@ _REPAIR = "CALL repair_add_partition_meta(table => …, dry_run => false)"
 
 
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
-    """Folders with data files are partitions, and what makes them some can be read."""
+    """Folders with data files are partitions, and their partition metadata can be read."""
     partitions = set(examined.partitions)
     external = {stored_path(info.path) for files in examined.external.values() for info in files}
     for path, entries in sorted(examined.folders.items()):
@@ -65,12 +62,12 @@ def _metafile(examined: Examined, partition: str, path: str) -> Iterator[Finding
         yield _metafile_finding(path, f"partitionDepth={quoted(depth)}, in a partition {expected} levels deep")
 
 
-def _metafile_finding(path: str, found: str) -> Finding:
+def _metafile_finding(path: str, actual: str) -> Finding:
     return Finding(
         severity=Severity.WARNING,
         check=_PARTITIONS,
         path=path,
-        found=found,
+        found=actual,
         expected="commitTime and partitionDepth; Hudi finds the table's folder by the latter",
         # Without the file, no reader would list the partition.
         remedy="write these properties into it, as other partitions have them",
@@ -78,7 +75,7 @@ def _metafile_finding(path: str, found: str) -> Finding:
 
 
 def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
-    """There are no data files of writes that neither completed nor are under way."""
+    """There are no data files of writes that have neither completed nor are under way."""
     pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
     by_instant: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
@@ -103,20 +100,22 @@ def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
 
 
 def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
-    """Files of a completed write are those that it names: others, of failed tasks, would be read as well."""
-    rolled_back = {one.requested_time for one in examined.timeline.instants if one.action is Action.ROLLBACK}
-    # While a bucket index is resized, later writes add log files to the file groups that the clustering will make.
-    by_any: frozenset[str] = frozenset().union(*examined.written.values())
-    of_nameless: dict[str, list[DataFile]] = defaultdict(list)
+    """All files of a completed write are named by its commit. Others, of failed tasks, would be read as well."""
+    rolled_back = {
+        instant.requested_time for instant in examined.timeline.instants if instant.action is Action.ROLLBACK
+    }
+    # While a bucket index is resized, later writes add log files to the file groups that the clustering will create.
+    named_by_any_commit: frozenset[str] = frozenset().union(*examined.written.values())
+    files_of_empty_commits: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
         if file.base is None and not examined.logs_name_their_own_instant:
             continue
         named = examined.written.get(file.instant_time)
         # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
-        if named is None or file.path in by_any or file.is_cdc or file.instant_time in rolled_back:
+        if named is None or file.path in named_by_any_commit or file.is_cdc or file.instant_time in rolled_back:
             continue
         if not named:
-            of_nameless[file.instant_time].append(file)
+            files_of_empty_commits[file.instant_time].append(file)
             continue
         yield Finding(
             severity=Severity.ERROR,
@@ -126,7 +125,7 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
             expected=f"the {len(named)} files that the commit names",
             remedy="readers show its rows, and some may be there twice: compare them with those of the named files",
         )
-    for time, files in sorted(of_nameless.items()):
+    for time, files in sorted(files_of_empty_commits.items()):
         yield Finding(
             severity=Severity.ERROR,
             check=_UNNAMED,
@@ -139,7 +138,7 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
 
 
 def logs_of_compactions(examined: Examined) -> Iterator[Finding]:
-    """No log file is named after a pending compaction, as those of tables before an upgrade are."""
+    """No log file is named after a pending compaction, as in tables before an upgrade."""
     if not examined.logs_name_their_own_instant:
         return
     pending = examined.view.pending_compactions
@@ -157,11 +156,11 @@ def logs_of_compactions(examined: Examined) -> Iterator[Finding]:
 
 def base_file_twice(examined: Examined) -> Iterator[Finding]:
     """No file group has two base files of one instant."""
-    found: dict[tuple[GroupId, str], list[DataFile]] = defaultdict(list)
+    files_by_slice: dict[tuple[GroupId, str], list[DataFile]] = defaultdict(list)
     for file in examined.files:
         if file.base is not None:
-            found[(file.partition_path, file.file_id), file.instant_time].append(file)
-    for (_, instant), files in sorted(found.items()):
+            files_by_slice[(file.partition_path, file.file_id), file.instant_time].append(file)
+    for (_, instant), files in sorted(files_by_slice.items()):
         if len(files) > 1:
             yield Finding(
                 severity=Severity.ERROR,
@@ -174,7 +173,7 @@ def base_file_twice(examined: Examined) -> Iterator[Finding]:
 
 
 def _remedy_of_twins(examined: Examined, instant: str, paths: list[str]) -> str:
-    """What to do about several base files of a slice; only such as no reader shows may go."""
+    """The remedy for several base files of a slice; only files that no reader shows may be deleted."""
     named = examined.written.get(instant, frozenset()).intersection(paths)
     shown = examined.shown_base_files.intersection(paths)
     if len(named) == 1 and named == shown:
@@ -184,11 +183,11 @@ def _remedy_of_twins(examined: Examined, instant: str, paths: list[str]) -> str:
 
 
 def missing_files(examined: Examined) -> Iterator[Finding]:
-    """The files of the newest slices that commits name are there."""
-    there = {file.path for file in examined.files}
+    """The files of the newest slices that commits name exist."""
+    existing = {file.path for file in examined.files}
     for group, stats in sorted(_newest_stats(examined).items()):
         for time, stat in stats:
-            if not is_data_file(stat.path) or stored_path(stat.path) in there:
+            if not is_data_file(stat.path) or stored_path(stat.path) in existing:
                 continue
             yield Finding(
                 severity=Severity.ERROR,
@@ -201,9 +200,9 @@ def missing_files(examined: Examined) -> Iterator[Finding]:
 
 
 def _newest_stats(examined: Examined) -> Mapping[GroupId, list[tuple[str, WriteStat]]]:
-    """For each file group, what the commits on the active timeline wrote to its newest slice."""
+    """For each file group, the files that commits on the active timeline wrote to its newest slice."""
     view = examined.view
-    found: dict[GroupId, list[tuple[str, WriteStat]]] = defaultdict(list)
+    newest: dict[GroupId, list[tuple[str, WriteStat]]] = defaultdict(list)
     bases: dict[GroupId, str] = {}
     for time, commit in examined.commits.items():
         for stat in commit.write_stats:
@@ -214,12 +213,12 @@ def _newest_stats(examined: Examined) -> Mapping[GroupId, list[tuple[str, WriteS
         for stat in commit.write_stats:
             group = (stat.partition_path, stat.file_id)
             if group not in view.replaced and _is_of_newest(examined, time, commit, stat, bases.get(group, "")):
-                found[group].append((time, stat))
-    return found
+                newest[group].append((time, stat))
+    return newest
 
 
 def _is_of_newest(examined: Examined, time: str, commit: CommitMetadata, stat: WriteStat, base: str) -> bool:
-    """Whether a file is in the newest slice of its group; ``base`` is the newest base instant of the commits, or ""."""
+    """Whether a file is in the newest slice of its group; ``base`` is the newest base instant in the commits, or ""."""
     log = parse_log_file_name(stat.path.rpartition("/")[2])
     if log is None:
         return time == base
@@ -239,7 +238,7 @@ _MIN_KEY, _MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 
 
 def foreign_rows(path: str, column: str, text: str, own: str) -> Finding:
-    """The finding that the rows of a file, or of a slice, say that they were written elsewhere."""
+    """The finding that rows of a file or slice were written elsewhere, by their meta columns."""
     return Finding(
         severity=Severity.WARNING,
         check=_COLUMNS,
@@ -277,12 +276,12 @@ def base_footers(examined: Examined) -> Iterator[Finding]:
 
 
 def base_file_sizes(examined: Examined) -> Iterator[Finding]:
-    """Sizes and numbers of rows are those of the commit that wrote the file."""
+    """Sizes and numbers of rows agree with the commit that wrote the file."""
     stats = {
         stored_path(stat.path): (time, stat) for time, commit in examined.commits.items() for stat in commit.write_stats
     }
-    for piece in examined.slices:
-        base = piece.base_file
+    for file_slice in examined.slices:
+        base = file_slice.base_file
         if base is None or base.path not in stats:
             continue
         yield from _against(base, examined.footers.get(base.path), *stats[base.path])
@@ -296,21 +295,21 @@ def _against(base: BaseFile, footer: Footer | HudiReadError | None, time: str, s
         yield _stat_finding(base, f"{footer.rows} rows", f"{stat.num_writes}, as the commit {time} says")
 
 
-def _stat_finding(base: BaseFile, found: str, expected: str) -> Finding:
+def _stat_finding(base: BaseFile, actual: str, expected: str) -> Finding:
     return Finding(
-        severity=Severity.ERROR, check=_STATS, path=base.path, found=found, expected=expected, remedy=_BACKUP
+        severity=Severity.ERROR, check=_STATS, path=base.path, found=actual, expected=expected, remedy=_BACKUP
     )
 
 
 def meta_columns(examined: Examined) -> Iterator[Finding]:
-    """Files have Hudi's meta columns if the table says so; no row is newer than its file, or of another file."""
-    for piece in examined.slices:
-        base = piece.base_file
+    """Files have Hudi's meta columns if the table has them; no row is newer than its file, or from another file."""
+    for file_slice in examined.slices:
+        base = file_slice.base_file
         footer = None if base is None else examined.footers.get(base.path)
         if base is None or not isinstance(footer, Footer):
             continue
         missing = [name for name in META_COLUMNS if name not in footer.schema.names]
-        if examined.config.populates_meta_fields and missing and not piece.is_external:
+        if examined.config.populates_meta_fields and missing and not file_slice.is_external:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_COLUMNS,
@@ -319,7 +318,7 @@ def meta_columns(examined: Examined) -> Iterator[Finding]:
                 expected="the meta columns, as hoodie.populate.meta.fields is true",
                 remedy="set hoodie.populate.meta.fields as the writer does",
             )
-        for column, own in ((PARTITION_PATH_COLUMN, piece.partition_path), (FILE_NAME_COLUMN, piece.file_id)):
+        for column, own in ((PARTITION_PATH_COLUMN, file_slice.partition_path), (FILE_NAME_COLUMN, file_slice.file_id)):
             text = footer.origin.get(column)
             if examined.config.populates_meta_fields and text is not None and is_foreign(column, text, own):
                 yield foreign_rows(base.path, column, text, own)

@@ -1,7 +1,6 @@
-"""What an examination of a table has found: findings by severity, the costs of file slices, and what was read.
+"""The result of an examination: findings by severity, the costs of file slices, and the limits of the checks.
 
-``Limits`` say from when on something is too old, too small or too much. Where Hudi has such an option, its default is
-ours.
+Where Hudi has an option for a limit, its default is used.
 """
 
 import json
@@ -21,10 +20,10 @@ _LONGEST_TEXT = 300
 
 
 class Severity(IntEnum):
-    """How bad a finding is; a higher number is worse.
+    """How severe a finding is; a higher number is worse.
 
-    ``INFO`` is worth knowing. ``ADVICE`` is about what the table costs. ``WARNING`` needs somebody's attention,
-    although reads are right. With an ``ERROR``, reads may fail or be wrong.
+    ``INFO`` is worth knowing. ``ADVICE`` is about the costs of the table. ``WARNING`` needs attention, although reads
+    are right. With an ``ERROR``, reads may fail or be wrong.
     """
 
     INFO = 0
@@ -38,10 +37,11 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a check has found.
+    """One result of a check.
 
-    ``path`` is relative to the table, None if the finding is of no single file; ``offset`` is in bytes. ``remedy`` is
-    what to do in Hudi. Names from outside are quoted in the texts, but control characters in ``path`` are as they are.
+    ``path`` is relative to the table, None if the finding is not about a single file; ``offset`` is in bytes.
+    ``remedy`` is what to do in Hudi. Names from outside are quoted in the texts, but ``path`` is as it is, with any
+    control characters.
 
     Part of a ``Diagnosis``.
     """
@@ -62,27 +62,27 @@ class Finding:
         return self.path if self.offset is None else f"{self.path} at byte {self.offset}"
 
     def __str__(self) -> str:
-        place = f"{self.place}: " if self.path is not None else ""
+        prefix = f"{self.place}: " if self.path is not None else ""
         expected = f", expected {self.expected}" if self.expected else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{self.severity} {self.check}: {place}found {self.found}{expected}{remedy}"
+        return f"{self.severity} {self.check}: {prefix}found {self.found}{expected}{remedy}"
 
 
 def of_error(error: Exception, *, severity: Severity, check: str, path: str | None, remedy: str | None) -> Finding:
-    """What an error says was found and expected, and where in the file; of what is unsupported, its name too."""
+    """The finding for an error: what was found and expected, the offset, and the name of an unsupported feature."""
     if isinstance(error, UnsupportedTableError):
-        found, expected = f"{error.feature} {error.found}", error.supported
-        return Finding(severity=severity, check=check, path=path, found=found, expected=expected, remedy=remedy)
+        actual, expected = f"{error.feature} {error.found}", error.supported
+        return Finding(severity=severity, check=check, path=path, found=actual, expected=expected, remedy=remedy)
     if isinstance(error, CorruptTableError):
-        found, expected, offset = error.found, error.expected, error.offset
+        actual, expected, offset = error.found, error.expected, error.offset
         return Finding(
-            severity=severity, check=check, path=path, offset=offset, found=found, expected=expected, remedy=remedy
+            severity=severity, check=check, path=path, offset=offset, found=actual, expected=expected, remedy=remedy
         )
     return Finding(severity=severity, check=check, path=path, found=str(error), remedy=remedy)
 
 
 def remedy_of(error: Exception, of_damage: str) -> str | None:
-    """What to do about an error that a check has met: ``of_damage`` only if it says that a file is damaged."""
+    """The remedy for an error that a check has met; ``of_damage`` is for errors about damaged files."""
     if isinstance(error, CorruptTableError):
         return of_damage
     if isinstance(error, OSError):
@@ -92,11 +92,18 @@ def remedy_of(error: Exception, of_damage: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceCost:
-    """What the newest slice of a file group costs a reader.
+    """The costs of reading the newest slice of a file group.
 
-    ``log_ratio`` is log bytes over base bytes, None without a base file. ``merge_bytes`` is what a snapshot reads of
-    the slice beyond its base file: all of the logs. ``delta_commits`` is the number of writes in them,
-    ``is_overdue`` whether those are as many as Hudi waits for before it compacts.
+    Attributes:
+        partition_path: the partition.
+        file_id: the file group.
+        base_bytes: the size of the base file.
+        log_bytes: the size of the logs.
+        log_files: the number of log files.
+        delta_commits: the number of writes in the logs.
+        log_ratio: log bytes over base bytes; None without a base file.
+        merge_bytes: what a snapshot reads beyond the base file: all of the logs.
+        is_overdue: whether there are as many writes as Hudi waits for before it compacts.
 
     Part of a ``Diagnosis``.
     """
@@ -128,9 +135,16 @@ FINDINGS_SCHEMA = pa.schema(_COLUMNS)
 class Diagnosis:
     """The result of an examination.
 
-    ``path`` is that of the table, without secrets; the properties of the table are "" or 0 if they cannot be read.
-    ``findings`` are ordered, the worst first. ``slices`` has the costs of the newest file slices, the most expensive
-    first. ``checks`` are those that have run.
+    Attributes:
+        path: the path of the table, without secrets.
+        name: the name of the table; it and the other properties are "" or 0 if they cannot be read.
+        table_type: the type of the table.
+        table_version: the version of the table.
+        instant: the newest commit.
+        deep: whether all rows were read.
+        findings: the findings, the worst first.
+        slices: the costs of the newest file slices, the most expensive first.
+        checks: the checks that have run.
 
     Made by ``hudi_bridge.tools.doctor`` and ``hudi_bridge.tools.examine``.
     """
@@ -155,7 +169,7 @@ class Diagnosis:
         return sum(finding.severity is severity for finding in self.findings)
 
     def with_least(self, least: Severity) -> "Diagnosis":
-        """The same with the findings of at least a severity."""
+        """The same diagnosis with only the findings of at least this severity."""
         return replace(self, findings=tuple(finding for finding in self.findings if finding.severity >= least))
 
     def to_table(self) -> pa.Table:
@@ -164,7 +178,7 @@ class Diagnosis:
         return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
 
     def to_json(self) -> str:
-        """All of it as JSON text."""
+        """The whole diagnosis as JSON text."""
         document: dict[str, Any] = asdict(self)
         document["worst"] = str(self.worst)
         for finding in document["findings"]:
@@ -178,25 +192,34 @@ class Diagnosis:
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each finding once, the worst first, then by check, file and offset."""
     by_text: dict[tuple[object, ...], Finding] = {}
-    for one in findings:
-        # What cannot be read is in the way of several checks: the first is that of the file itself.
-        by_text.setdefault((one.path, one.offset, one.found, one.severity), one)
+    for finding in findings:
+        # A file that cannot be read fails several checks; the first one is about the file itself.
+        by_text.setdefault((finding.path, finding.offset, finding.found, finding.severity), finding)
     return tuple(
-        sorted(by_text.values(), key=lambda one: (-one.severity, one.check, one.path or "", one.offset or 0, one.found))
+        sorted(
+            by_text.values(),
+            key=lambda finding: (
+                -finding.severity,
+                finding.check,
+                finding.path or "",
+                finding.offset or 0,
+                finding.found,
+            ),
+        )
     )
 
 
 def quoted(text: object) -> str:
-    """A name from outside as it may stand in a text: in quotes, with escapes, and not too long."""
+    """A name from outside for use in a text: in quotes, with escapes, and shortened."""
     shown = repr(str(text))
     return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
 
 
-def listed(names: Iterable[object], most: int = 3) -> str:
-    """The first of some names, quoted, and how many more there are."""
-    every = list(names)
-    more = f" and {len(every) - most:,} more" if len(every) > most else ""
-    return ", ".join(quoted(name) for name in every[:most]) + more
+def listed(names: Iterable[object], limit: int = 3) -> str:
+    """The first few names, quoted, and the number of further ones."""
+    all_names = list(names)
+    more = f" and {len(all_names) - limit:,} more" if len(all_names) > limit else ""
+    return ", ".join(quoted(name) for name in all_names[:limit]) + more
 
 
 _HOUR = 3600
@@ -206,11 +229,14 @@ _HOUR = 3600
 class Limits:
     """The limits of an examination.
 
-    ``pending_hours``: how long a write, rollback or restore may be under way. ``service_hours``: how long a compaction,
-    log compaction, clustering, clean or indexing may. ``delta_commits``: how many writes may be in the logs of a slice
-    (``hoodie.compact.inline.max.delta.commits``). ``log_ratio``: how many log bytes there may be for each base byte.
-    ``small_file_bytes``: what a base file should have at least (``hoodie.parquet.small.file.limit``). ``skew``: how
-    many times the median a partition may have. ``files``: of how many files at most the footers or headers are read.
+    Attributes:
+        pending_hours: how long a write, rollback or restore may be under way.
+        service_hours: how long a compaction, log compaction, clustering, clean or indexing may be under way.
+        delta_commits: the number of writes in the logs of a slice (``hoodie.compact.inline.max.delta.commits``).
+        log_ratio: the number of log bytes for each base byte.
+        small_file_bytes: the least size of a base file (``hoodie.parquet.small.file.limit``).
+        skew: the size of a partition as a multiple of the median.
+        files: the most files whose footers or headers are read.
     """
 
     pending_hours: float = 24
@@ -223,13 +249,13 @@ class Limits:
 
 
 def clock(timezone: TimelineTimezone) -> str:
-    """The current time as an instant of a timeline; that of writers in an unknown zone is taken for this machine's."""
+    """The current time as an instant of a timeline. For an unknown time zone of writers, this machine's is used."""
     now = datetime.now(UTC)
     return _spelled(now if timezone is TimelineTimezone.UTC else now.astimezone())
 
 
 def hours_between(earlier: str, later: str) -> float | None:
-    """The hours from one instant to another; None if one of them is no time."""
+    """The hours from one instant to another; None if one of them is not a time."""
     seconds = seconds_between(earlier, later)
     return None if seconds is None else seconds / _HOUR
 

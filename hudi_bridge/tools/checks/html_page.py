@@ -1,6 +1,6 @@
 """Diagnoses as one HTML page without scripts or links to other files, for light and dark screens.
 
-Names in it come from outside: all text is escaped.
+Names come from outside, so all text is escaped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hudi_bridge.common.display import counted, header_cell, page_start, page_text, size_text
 from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost
 
-_MOST_SLICES = 100
+_MAX_SLICES = 100
 
 
 def html_page(diagnoses: Sequence[Diagnosis], least: Severity = Severity.INFO) -> str:
@@ -25,9 +25,9 @@ def _page(diagnoses: Sequence[Diagnosis], least: Severity) -> Iterator[str]:
 
 
 def summary(diagnoses: Iterable[Diagnosis]) -> str:
-    """How many findings there are of each severity: ``1 error, 2 warnings, 0 advice, 1 info``."""
-    every = list(diagnoses)
-    numbers = {severity: sum(diagnosis.count(severity) for diagnosis in every) for severity in Severity}
+    """The number of findings of each severity: ``1 error, 2 warnings, 0 advice, 1 info``."""
+    all_diagnoses = list(diagnoses)
+    numbers = {severity: sum(diagnosis.count(severity) for diagnosis in all_diagnoses) for severity in Severity}
     return (
         f"{counted(numbers[Severity.ERROR], 'error')}, {counted(numbers[Severity.WARNING], 'warning')}, "
         f"{numbers[Severity.ADVICE]:,} advice, {numbers[Severity.INFO]:,} info"
@@ -46,9 +46,9 @@ def _section(diagnosis: Diagnosis, number: int, least: Severity) -> Iterator[str
         yield "<p>Nothing found.</p>\n"
     merged = [cost for cost in diagnosis.slices if cost.log_files]
     if merged:
-        shown = merged[:_MOST_SLICES]
-        of_all = f" (the first {_MOST_SLICES} of {len(merged):,})" if len(merged) > len(shown) else ""
-        yield f"<table><caption>File slices with logs{of_all}</caption>\n<tr>"
+        shown = merged[:_MAX_SLICES]
+        note = f" (the first {_MAX_SLICES} of {len(merged):,})" if len(merged) > len(shown) else ""
+        yield f"<table><caption>File slices with logs{note}</caption>\n<tr>"
         yield from map(header_cell, ("partition", "file group"))
         numbers = ("base", "logs", "log files", "writes in logs", "logs / base")
         yield from (header_cell(name, is_number=True) for name in numbers)
@@ -59,7 +59,7 @@ def _section(diagnosis: Diagnosis, number: int, least: Severity) -> Iterator[str
 
 
 def subtitle(diagnosis: Diagnosis) -> str:
-    """What the table is, in a line."""
+    """A line with the type, version, instant and size of the table."""
     if not diagnosis.table_type:
         return "the table could not be opened"
     newest = f"as of {diagnosis.instant}" if diagnosis.instant else "without a commit"
@@ -73,18 +73,18 @@ def subtitle(diagnosis: Diagnosis) -> str:
 
 
 def finding_head() -> str:
-    """The row of heads above ``finding_row``."""
+    """The header row for ``finding_row``."""
     names = ("severity", "check", "where", "found", "expected", "what to do")
     return f"<tr>{''.join(map(header_cell, names))}</tr>"
 
 
 def finding_row(finding: Finding) -> str:
     """A finding as the row of a table."""
-    place = f"<code>{page_text(finding.place)}</code>" if finding.place else ""
+    location = f"<code>{page_text(finding.place)}</code>" if finding.place else ""
     cells = (page_text(finding.found), page_text(finding.expected or ""), page_text(finding.remedy or ""))
     return (
         f'<tr data-severity="{finding.severity}"><td class="{finding.severity}">{finding.severity}</td>'
-        f'<td class="whole">{page_text(finding.check)}</td><td>{place}</td>'
+        f'<td class="whole">{page_text(finding.check)}</td><td>{location}</td>'
         + "".join(f"<td>{cell}</td>" for cell in cells)
         + "</tr>\n"
     )

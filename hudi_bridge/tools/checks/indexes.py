@@ -1,7 +1,7 @@
-"""Checks of the metadata table: that it can be read, and that its files and indexes say what storage has.
+"""Checks of the metadata table: it can be read, and its files and indexes agree with storage.
 
 Indexes that lead to record keys (Bloom filters, secondary indexes) are compared with the keys in the files, ranges of
-columns and of functions with those in the footers of base files.
+columns and of functions with the footers of base files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,11 +44,11 @@ _AS_TEXT = (pa.string(), pa.int32(), pa.int64())
 """The types of columns whose values the index spells as Arrow does."""
 _CHECK, _OF_PARTITIONS, _OF_EXPRESSIONS = "column-stats", "partition-stats", "expression-stats"
 _COMPARED = (bool, int, str)
-"""The types of values that are the same in the index and in a footer; floating-point numbers leave NaN out."""
+"""The types whose values are equal in the index and in a footer; ranges of floating-point numbers leave NaN out."""
 
 
 def metadata_table(examined: Examined) -> Iterator[Finding]:
-    """Every index can be used, and its files can be opened; nothing is under way in it for too long."""
+    """Every index can be used, and its files can be opened; no action in it is under way for too long."""
     table = examined.metadata_table
     if table is None:
         return
@@ -97,8 +97,8 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
 
 
 def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
-    """What is wrong with the files of an index, by their ends and block headers."""
-    for group in (one for groups in table.file_groups(name).values() for one in groups):
+    """Findings about the files of an index, by their ends and block headers."""
+    for group in (group_of_shard for groups in table.file_groups(name).values() for group_of_shard in groups):
         if group.base is not None:
             try:
                 group.base.open()
@@ -126,7 +126,7 @@ def _files_of(table: MetadataTable, name: str) -> Iterator[Finding]:
 
 
 def metadata_files(examined: Examined) -> Iterator[Finding]:
-    """The list of files in the metadata table is that of storage, as far as readers need it."""
+    """The list of files in the metadata table agrees with storage, as far as readers need it."""
     table = examined.metadata_table
     if table is None or FILES not in examined.config.metadata_partitions or table.why_not(FILES) is not None:
         return
@@ -140,7 +140,7 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
     records = table.of_keys(FILES, [path or _NO_PARTITION for path in sorted(indexed)])
     sizes: dict[str, int] = {}
     for key, name, size in zip(
-        *(records.column(one).to_pylist() for one in ("key", "name", "size_bytes")), strict=True
+        *(records.column(column).to_pylist() for column in ("key", "name", "size_bytes")), strict=True
     ):
         sizes[stored_path(name if key == _NO_PARTITION else f"{key}/{name}")] = size
     for path in sorted(needed - sizes.keys()):
@@ -151,7 +151,7 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
     for path, size in sorted(sizes.items()):
         file = by_path.get(path)
         if file is None and not _is_of_a_commit(examined, path):
-            # A write that failed after it was written to the metadata table; its rollback has begun, or is to come.
+            # A write failed after it was written to the metadata table, and has not been rolled back completely.
             continue
         if file is None:
             yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
@@ -160,7 +160,7 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
 
 
 def _is_of_a_commit(examined: Examined, path: str) -> bool:
-    """Whether a file is one that readers take for committed; up to version 7, log files do not tell."""
+    """Whether readers take a file for committed; up to version 7, names of log files do not show it."""
     name = path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None:
@@ -170,11 +170,11 @@ def _is_of_a_commit(examined: Examined, path: str) -> bool:
 
 
 def _needed(examined: Examined) -> Iterator[str]:
-    """The files of the newest slices, without log files that hold nothing of a completed write."""
-    for piece in examined.slices:
-        if piece.base_file is not None:
-            yield piece.base_file.path
-        for log in piece.log_files:
+    """The files of the newest slices, without log files that have no block of a completed write."""
+    for file_slice in examined.slices:
+        if file_slice.base_file is not None:
+            yield file_slice.base_file.path
+        for log in file_slice.log_files:
             scan = examined.log_heads.get(log.path)
             blocks = () if scan is None or isinstance(scan, HudiReadError) else scan.blocks
             times = [block.instant_time for block in blocks if block.holds_records]
@@ -182,9 +182,9 @@ def _needed(examined: Examined) -> Iterator[str]:
                 yield log.path
 
 
-def _wrong(path: str, found: str, expected: str) -> Finding:
+def _wrong(path: str, actual: str, expected: str) -> Finding:
     remedy = f"CALL validate_metadata_table_files(table => …) shows all; {_REBUILD}"
-    return Finding(severity=Severity.ERROR, check=_FILES, path=path, found=found, expected=expected, remedy=remedy)
+    return Finding(severity=Severity.ERROR, check=_FILES, path=path, found=actual, expected=expected, remedy=remedy)
 
 
 def metadata_records(examined: Examined) -> Iterator[Finding]:
@@ -212,7 +212,7 @@ def _unreadable(error: Exception, path: str, check: str = _TABLE) -> Finding:
 
 
 def bloom_filters(examined: Examined) -> Iterator[Finding]:
-    """The Bloom filter of a base file in the index is that of its footer: otherwise, look-ups may miss rows."""
+    """The Bloom filter of a base file in the index equals the one in its footer; otherwise, lookups may miss rows."""
     table = examined.metadata_table
     if table is None or BLOOM_FILTERS not in examined.config.metadata_partitions or table.why_not(BLOOM_FILTERS):
         return
@@ -232,9 +232,9 @@ def bloom_filters(examined: Examined) -> Iterator[Finding]:
 
 
 def secondary_indexes(examined: Examined) -> Iterator[Finding]:
-    """Each row is in the secondary indexes of its values: otherwise, filters leave it out.
+    """Each row is in the secondary indexes by its values; otherwise, filters leave it out.
 
-    Rows without a value are not looked for: older releases do not enter them, and no filter asks for them.
+    Rows without a value are not checked: older releases do not add them, and no filter asks for them.
     """
     table, config = examined.metadata_table, examined.config
     names = [name for name in config.metadata_partitions if name.startswith(SECONDARY_INDEX)]
@@ -251,12 +251,12 @@ def secondary_indexes(examined: Examined) -> Iterator[Finding]:
 
 
 def _of_column(examined: Examined, table: MetadataTable, name: str, column: str) -> Iterator[Finding]:
-    known: Any = pa.concat_tables([part.select([KEY]) for part in table.all(name)]).column(KEY)
+    index_keys: Any = pa.concat_tables([part.select([KEY]) for part in table.all(name)]).column(KEY)
     missing: list[str] = []
     for all_values, all_keys in _rows(examined, column):
-        values, keys = (one.filter(all_values.is_valid()) for one in (all_values, all_keys))
+        values, keys = (array.filter(all_values.is_valid()) for array in (all_values, all_keys))
         expected = stored_keys(values.cast(pa.string()), keys)
-        lacking = pc.invert(pc.is_in(expected, value_set=known.combine_chunks()))
+        lacking = pc.invert(pc.is_in(expected, value_set=index_keys.combine_chunks()))
         missing += [str(key) for key in keys.filter(lacking).to_pylist()]
     if missing:
         yield Finding(
@@ -271,12 +271,12 @@ def _of_column(examined: Examined, table: MetadataTable, name: str, column: str)
 
 
 def _rows(examined: Examined, column: str) -> Iterator[tuple[Column, Column]]:
-    """The values of a column and the record keys of all rows; slices that cannot be read are told of elsewhere."""
+    """Yields the values of a column and the record keys of all rows; other checks report slices that cannot be read."""
     context = examined.planner.context(QueryType.SNAPSHOT)
-    for number, piece in enumerate(examined.slices):
+    for number, file_slice in enumerate(examined.slices):
         examined.progress("values of indexes", number, len(examined.slices))
         try:
-            split = examined.planner.split(piece, context)
+            split = examined.planner.split(file_slice, context)
             for batch in open_reader_in(examined.storage, split, [column, RECORD_KEY_COLUMN]).batches():
                 yield batch.column(column), batch.column(RECORD_KEY_COLUMN)
         except UnsupportedTableError:
@@ -286,34 +286,38 @@ def _rows(examined: Examined, column: str) -> Iterator[tuple[Column, Column]]:
 
 
 def column_stats(examined: Examined) -> Iterator[Finding]:
-    """The range of a column in the index holds all values of the file: otherwise, filters leave out rows."""
+    """The range of a column in the index includes all values of the file; otherwise, filters leave out rows."""
     table = _index(examined, COLUMN_STATS)
     if table is not None:
         ranges = _ranges_of_files(examined, table, COLUMN_STATS)
-        for path, column, known, stored in _too_narrow(examined, ranges):
-            yield _finding(_CHECK, COLUMN_STATS, path, f"values of {quoted(column)}", known, stored)
+        for path, column, indexed, stored in _too_narrow(examined, ranges):
+            yield _finding(_CHECK, COLUMN_STATS, path, f"values of {quoted(column)}", indexed, stored)
         yield from _of_too_few_values(examined, ranges, _CHECK, COLUMN_STATS)
 
 
 def partition_stats(examined: Examined) -> Iterator[Finding]:
-    """The range of a column in a partition holds all values of its base files: otherwise, filters leave out rows."""
+    """The range of a column in a partition includes all values of its base files; otherwise, filters leave out rows."""
     table = _index(examined, PARTITION_STATS)
     if table is None:
         return
-    of_partitions: dict[str, dict[str, Range]] = {}
+    partition_ranges: dict[str, dict[str, Range]] = {}
     for part in table.all(PARTITION_STATS):
-        _add_ranges(of_partitions, part)
-    bases = [(piece.base_file.path, piece.partition_path) for piece in examined.slices if piece.base_file]
-    ranges = {path: of_partitions.get(partition, {}) for path, partition in bases}
-    for path, column, known, stored in _too_narrow(examined, ranges):
+        _add_ranges(partition_ranges, part)
+    bases = [
+        (file_slice.base_file.path, file_slice.partition_path) for file_slice in examined.slices if file_slice.base_file
+    ]
+    ranges = {path: partition_ranges.get(partition, {}) for path, partition in bases}
+    for path, column, indexed, stored in _too_narrow(examined, ranges):
         yield _finding(
-            _OF_PARTITIONS, PARTITION_STATS, path, f"values of {quoted(column)} in its partition", known, stored
+            _OF_PARTITIONS, PARTITION_STATS, path, f"values of {quoted(column)} in its partition", indexed, stored
         )
     yield from _of_too_few_values(examined, ranges, _OF_PARTITIONS, PARTITION_STATS)
 
 
 def expression_stats(examined: Examined) -> Iterator[Finding]:
-    """The range of a function in an index holds its results for the ends of the file's range of the column."""
+    """The range of a function in an index includes its results for the minimum and maximum of the
+    column in the file.
+    """
     for name in examined.config.metadata_partitions:
         table = _index(examined, name) if name.startswith(EXPRESSION_INDEX) else None
         definition = None if table is None else table.definitions.get(name)
@@ -328,25 +332,29 @@ def expression_stats(examined: Examined) -> Iterator[Finding]:
         for path, ranges in sorted(_ranges_of_files(examined, table, name).items()):
             ends = _ranges(examined, path).get(column)
             results = [] if ends is None else [function.of_value(end) for end in ends]
-            known = ranges.get(column)
-            if known is None or not results or None in results:
+            indexed = ranges.get(column)
+            if indexed is None or not results or None in results:
                 continue
             stored = (min(results), max(results))
-            if _leaves_out(known, stored):
+            if _leaves_out(indexed, stored):
                 what = f"results of {definition.function}({quoted(column)})"
-                yield _finding(_OF_EXPRESSIONS, name, path, what, known, stored)
+                yield _finding(_OF_EXPRESSIONS, name, path, what, indexed, stored)
 
 
 def _index(examined: Examined, name: str) -> MetadataTable | None:
-    """The metadata table if it has an index that can be used."""
+    """The metadata table if it has this index and it can be used."""
     table = examined.metadata_table
     usable = table is not None and name in examined.config.metadata_partitions and table.why_not(name) is None
     return table if usable else None
 
 
 def _ranges_of_files(examined: Examined, table: MetadataTable, index: str) -> Mapping[str, Mapping[str, Range]]:
-    """The ranges in an index of the base files of the newest slices, by path and column."""
-    bases = {piece.base_file.path.rpartition("/")[2]: piece.base_file for piece in examined.slices if piece.base_file}
+    """The ranges that an index has for the base files of the newest slices, by path and column."""
+    bases = {
+        file_slice.base_file.path.rpartition("/")[2]: file_slice.base_file
+        for file_slice in examined.slices
+        if file_slice.base_file
+    }
     names = pa.array(sorted(bases), pa.string())
     indexed: dict[str, dict[str, Range]] = {}
     for part in table.all(index):
@@ -354,73 +362,73 @@ def _ranges_of_files(examined: Examined, table: MetadataTable, index: str) -> Ma
     return {bases[name].path: ranges for name, ranges in indexed.items()}
 
 
-def _add_ranges(found: dict[str, dict[str, Range]], rows: pa.Table) -> None:
-    """Adds the ranges that are known, by name and column; both ends are None of nulls alone."""
+def _add_ranges(ranges: dict[str, dict[str, Range]], rows: pa.Table) -> None:
+    """Adds the known ranges of rows, by name and column; both ends are None if there are only nulls."""
     names = ("file_name", "column", "min_value", "max_value", "value_count", "null_count")
     columns = (rows.column(name).to_pylist() for name in names)
     for name, column, least, greatest, values, nulls in zip(*columns, strict=True):
         ends = _plain(least), _plain(greatest)
         if None not in ends or (values and values == nulls):
-            found.setdefault(name, {})[column] = ends
+            ranges.setdefault(name, {})[column] = ends
 
 
 def _too_narrow(
     examined: Examined, ranges: Mapping[str, Mapping[str, Range]]
 ) -> Iterator[tuple[str, str, Range, Range]]:
-    """The base files and columns of which a footer has values outside of the known ranges, with both ranges."""
-    for path, of_columns in sorted(ranges.items()):
+    """Yields the base files and columns whose footers have values outside of the given ranges, with both ranges."""
+    for path, column_ranges in sorted(ranges.items()):
         examined.progress("ranges of columns", 0, 0)
         for column, stored in sorted(_ranges(examined, path).items()):
-            known = of_columns.get(column, (None, None))
-            if _leaves_out(known, stored):
-                yield path, column, known, stored
+            indexed = column_ranges.get(column, (None, None))
+            if _leaves_out(indexed, stored):
+                yield path, column, indexed, stored
 
 
 def _of_too_few_values(
     examined: Examined, ranges: Mapping[str, Mapping[str, Range]], check: str, index: str
 ) -> Iterator[Finding]:
-    """The base files and columns of which a footer has no range for some values, which Hudi has counted as nulls."""
-    for path, of_columns in sorted(ranges.items()):
+    """Findings about columns without statistics for some of their values, which Hudi has counted as nulls."""
+    for path, column_ranges in sorted(ranges.items()):
         footer = examined.footers.get(path)
         if footer is None or isinstance(footer, HudiReadError):
             continue
-        for column in sorted(of_columns.keys() & footer.without_ranges):
-            least, greatest = of_columns[column]
-            known = "only nulls" if least is None else f"values from {quoted(least)} to {quoted(greatest)}"
+        for column in sorted(column_ranges.keys() & footer.without_ranges):
+            least, greatest = column_ranges[column]
+            indexed = "only nulls" if least is None else f"values from {quoted(least)} to {quoted(greatest)}"
             yield Finding(
                 severity=Severity.WARNING,
                 check=check,
                 path=path,
-                found=f"in {index} {known} of {quoted(column)}",
+                found=f"in {index} {indexed} of {quoted(column)}",
                 expected="no range, as the footer of the file has no statistics for some of the values",
                 remedy="filters on the column leave out rows in Hudi, unless hoodie.enable.data.skipping is false",
             )
 
 
-def _finding(check: str, index: str, path: str, what: str, known: Range, stored: Range) -> Finding:
+def _finding(check: str, index: str, path: str, what: str, indexed: Range, stored: Range) -> Finding:
     return Finding(
         severity=Severity.ERROR,
         check=check,
         path=path,
-        found=f"in {index} {what} from {quoted(known[0])} to {quoted(known[1])}",
+        found=f"in {index} {what} from {quoted(indexed[0])} to {quoted(indexed[1])}",
         expected=f"at least {quoted(stored[0])} to {quoted(stored[1])}, as the footer of the file says",
         remedy=f"DROP INDEX {index} and create it again; until then, filters may leave out rows",
     )
 
 
 def _plain(value: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - of any type
-    """The member of a value that is not null, None if none is."""
+    """The member of a value that is not null, or None."""
     return next((member for member in (value or {}).values() if member is not None), None)
 
 
-def _leaves_out(known: Range, stored: Range) -> bool:
-    kinds = {type(one) for one in (*known, *stored)}
+def _leaves_out(indexed: Range, stored: Range) -> bool:
+    kinds = {type(end) for end in (*indexed, *stored)}
     if len(kinds) != 1 or kinds.pop() not in _COMPARED:
         return False
-    return bool(known[0] > stored[0] or known[1] < stored[1])
+    return bool(indexed[0] > stored[0] or indexed[1] < stored[1])
 
 
 def _ranges(examined: Examined, path: str) -> Mapping[str, Range]:
-    """The ranges of columns in a footer; none if it cannot be read, which another check says."""
+    """The ranges of columns in a footer; none if it cannot be read, which another check reports."""
     footer = examined.footers.get(path)
     return {} if footer is None or isinstance(footer, HudiReadError) else footer.ranges

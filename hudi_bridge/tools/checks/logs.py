@@ -19,15 +19,14 @@ from hudi_bridge.tools.checks.findings import Finding, Severity, of_error, quote
 
 _BLOCKS, _INSTANTS, _SIZES, _POSITIONS = "log-blocks", "log-instants", "log-sizes", "record-positions"
 _COUNTED = struct.Struct(">ii")
-"""How the content of an Avro block begins: its version, and the number of records."""
+"""The start of the content of an Avro block: its version, and the number of records."""
 _WITHOUT_POSITIONS = "in Hudi, read with hoodie.merge.use.record.positions=false; then compact"
 
 
 class LogChecks:
-    """The checks of log files, which share what they know of schemas and of writes."""
+    """The checks of log files, which share parsed schemas and the statistics of writes."""
 
     def __init__(self, examined: Examined) -> None:
-        """The checks of a table."""
         self._examined = examined
         self._schemas: dict[str, CorruptTableError | None] = {}
 
@@ -43,11 +42,11 @@ class LogChecks:
                 yield from self._header(block)
 
     def instants(self) -> Iterator[Finding]:
-        """The instants of blocks are on the timeline, and those that rollbacks undo are not."""
+        """The instants of blocks are on the timeline, and the instants that rollbacks undo are not."""
         timeline = self._examined.timeline
         pending = {instant.requested_time for instant in timeline.instants if not instant.is_completed}
         undone = self._undone()
-        for piece, log, scan in self._scans():
+        for file_slice, log, scan in self._scans():
             if isinstance(scan, HudiReadError):
                 continue
             for block in scan.blocks:
@@ -66,7 +65,7 @@ class LogChecks:
                         expected=f"{own}, as the file is named",
                         remedy="readers go by the block; tables that were upgraded may have such files",
                     )
-                if block.holds_records and not timeline.is_committed(time) and (piece, time) not in undone:
+                if block.holds_records and not timeline.is_committed(time) and (file_slice, time) not in undone:
                     is_pending = time in pending
                     yield Finding(
                         severity=Severity.INFO if is_pending else Severity.WARNING,
@@ -90,23 +89,23 @@ class LogChecks:
                     )
 
     def _undone(self) -> set[tuple[FileSlice, str | None]]:
-        """The instants that rollback blocks undo, each with its slice: the block may be in a later file."""
+        """The instants that rollback blocks undo, each with its slice: the rollback block may be in a later file."""
         return {
-            (piece, block.target_instant_time)
-            for piece, _, scan in self._scans()
+            (file_slice, block.target_instant_time)
+            for file_slice, _, scan in self._scans()
             if not isinstance(scan, HudiReadError)
             for block in scan.blocks
             if block.is_rollback
         }
 
     def sizes(self) -> Iterator[Finding]:
-        """Log files are as long as the commits say that wrote them."""
+        """Log files are as long as the commits state that wrote them."""
         for _, log, scan in self._scans():
             stats = self._stats.get(log.path, ())
             if not stats or isinstance(scan, HudiReadError):
                 continue
             longest = max(stat.file_size_bytes for _, stat in stats)
-            # Stores without append get a new file for each write; others are appended to.
+            # In stores without append, each write makes a new file; elsewhere, files grow.
             if longest > log.size_bytes:
                 yield Finding(
                     severity=Severity.ERROR,
@@ -118,17 +117,17 @@ class LogChecks:
                 )
 
     def positions(self) -> Iterator[Finding]:
-        """Record positions are bitmaps of rows that the base file has."""
-        for piece, log, scan in self._scans():
+        """Record positions are bitmaps of existing rows of the base file."""
+        for file_slice, log, scan in self._scans():
             if isinstance(scan, HudiReadError):
                 continue
             for block in scan.blocks:
                 if block.record_positions is not None:
-                    yield from self._positions_of(block, piece, log)
+                    yield from self._positions_of(block, file_slice, log)
 
-    def _positions_of(self, block: LogBlock, piece: FileSlice, log: LogFile) -> Iterator[Finding]:
-        named = block.base_file_instant_of_positions
-        if named is None:
+    def _positions_of(self, block: LogBlock, file_slice: FileSlice, log: LogFile) -> Iterator[Finding]:
+        base_instant = block.base_file_instant_of_positions
+        if base_instant is None:
             return
         count, positions = _records(block), _bitmap(block)
         if positions is None:
@@ -152,15 +151,17 @@ class LogChecks:
                 remedy="readers go by record keys instead",
             )
             return
-        base = piece.base_file
-        footer = self._examined.footers.get(base.path) if base is not None and base.instant_time == named else None
+        base = file_slice.base_file
+        footer = (
+            self._examined.footers.get(base.path) if base is not None and base.instant_time == base_instant else None
+        )
         if isinstance(footer, Footer) and positions and positions.max() >= footer.rows:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_POSITIONS,
                 path=log.path,
                 offset=block.offset,
-                found=f"the position {positions.max()} in the base file of {quoted(named)}",
+                found=f"the position {positions.max()} in the base file of {quoted(base_instant)}",
                 expected=f"positions below {footer.rows}, the number of its rows",
                 remedy=_WITHOUT_POSITIONS,
             )
@@ -196,7 +197,7 @@ class LogChecks:
         return self._schemas[schema_text]
 
     def _of_damage(self, corrupt: CorruptBlock) -> Finding:
-        """A damaged block is an error if it lies in what a completed write says to have written."""
+        """The finding for a damaged block: an error if it lies in the bytes that a completed write has recorded."""
         covering = next(
             (
                 time
@@ -205,14 +206,14 @@ class LogChecks:
             ),
             None,
         )
-        found = f"a damaged block: {corrupt.reason}"
+        actual = f"a damaged block: {corrupt.reason}"
         if covering is None:
             return Finding(
                 severity=Severity.WARNING,
                 check=_BLOCKS,
                 path=corrupt.path,
                 offset=corrupt.offset,
-                found=found,
+                found=actual,
                 expected="whole blocks",
                 remedy="readers skip it, as it may be of a writer that crashed; if none has, its rows are lost",
             )
@@ -221,25 +222,25 @@ class LogChecks:
             check=_BLOCKS,
             path=corrupt.path,
             offset=corrupt.offset,
-            found=found,
+            found=actual,
             expected=f"a whole block, since the commit {covering} has written it",
             remedy="restore the file from a backup: readers skip the block without an error",
         )
 
     def _scans(self) -> Iterator[tuple[FileSlice, LogFile, ScanResult | HudiReadError]]:
-        for piece in self._examined.slices:
-            for log in piece.log_files:
+        for file_slice in self._examined.slices:
+            for log in file_slice.log_files:
                 if log.path in self._examined.log_heads:
-                    yield piece, log, self._examined.log_heads[log.path]
+                    yield file_slice, log, self._examined.log_heads[log.path]
 
     @cached_property
     def _stats(self) -> Mapping[str, list[tuple[str, WriteStat]]]:
-        """What completed writes say of each log file, oldest first."""
-        found: dict[str, list[tuple[str, WriteStat]]] = {}
+        """The statistics in completed writes for each log file, oldest first."""
+        stats: dict[str, list[tuple[str, WriteStat]]] = {}
         for time, commit in self._examined.commits.items():
             for stat in commit.write_stats:
-                found.setdefault(stat.path, []).append((time, stat))
-        return found
+                stats.setdefault(stat.path, []).append((time, stat))
+        return stats
 
 
 def _of_error(error: HudiReadError, path: str) -> Finding:
@@ -248,7 +249,7 @@ def _of_error(error: HudiReadError, path: str) -> Finding:
 
 
 def _records(block: LogBlock) -> int | None:
-    """The number of records of a block, None if the first bytes of its content do not tell."""
+    """The number of records of a block; None if its content does not start with it."""
     if block.kind.has_plain_rows and block.content.size >= _COUNTED.size:
         count: int = _COUNTED.unpack_from(block.content)[1]
         return count
@@ -256,7 +257,9 @@ def _records(block: LogBlock) -> int | None:
 
 
 def _bitmap(block: LogBlock) -> BitMap64 | None:
-    """The positions of a block, None if they cannot be read; they are not unpacked, since few bytes may be many."""
+    """The positions of a block, or None if they cannot be decoded. The bitmap is not unpacked: few
+    bytes may hold many.
+    """
     try:
         return BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True))
     except (ValueError, IndexError):

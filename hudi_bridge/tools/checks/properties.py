@@ -1,7 +1,5 @@
-"""Checks of what a table says of itself: its properties and its schema history.
-
-Properties do not contradict each other, the schema, or the table's folder. The schema history can be read, and the
-columns of every file can be read as those of the table.
+"""Checks of the table's properties and schemas: they agree with each other, with the folder, and with the columns of
+files.
 """
 
 from collections.abc import Hashable, Iterator
@@ -38,18 +36,18 @@ def properties(examined: Examined) -> Iterator[Finding]:
 
 def _merging(examined: Examined) -> Iterator[Finding]:
     config = examined.config
-    by_strategy = rules.MODE_OF_STRATEGY.get(config.merge_strategy_id or "")
+    strategy_mode = rules.MODE_OF_STRATEGY.get(config.merge_strategy_id or "")
     deciding_mode = config.merge_mode if config.layout.states_merge_mode else None
-    if deciding_mode is not None and by_strategy not in (None, deciding_mode):
+    if deciding_mode is not None and strategy_mode not in (None, deciding_mode):
         yield _ERROR(
-            found=f"hoodie.record.merge.mode={config.merge_mode}, with the id of the strategy for {by_strategy}",
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the id of the strategy for {strategy_mode}",
             expected="a mode and a strategy of the same kind",
         )
     payload = (config.payload_class or "").rpartition(".")[2]
-    of_mode = {name: mode for mode, name in rules.PAYLOAD_OF_MODE.items()}.get(payload)
-    if deciding_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME) and of_mode not in (None, deciding_mode):
+    payload_mode = {name: mode for mode, name in rules.PAYLOAD_OF_MODE.items()}.get(payload)
+    if deciding_mode in (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME) and payload_mode not in (None, deciding_mode):
         yield _ERROR(
-            found=f"hoodie.record.merge.mode={config.merge_mode}, with the payload {quoted(payload)} of {of_mode}",
+            found=f"hoodie.record.merge.mode={config.merge_mode}, with the payload {quoted(payload)} of {payload_mode}",
             expected="a payload that does what the mode says; Hudi goes by the mode",
         )
     if config.merge_mode is MergeMode.EVENT_TIME and not config.ordering_fields and examined.is_merge_on_read:
@@ -68,9 +66,11 @@ def _merging(examined: Examined) -> Iterator[Finding]:
                 found=f"the {error.feature} {error.found}, whose merges are not known here",
                 remedy="to read the table with Hudi Bridge, pass a payload of your own",
             )
-    both = sorted(set(config.metadata_partitions) & set(config.metadata_partitions_inflight))
-    if both:
-        yield _WARNING(found=f"the indexes {listed(both)} both complete and being built", expected="one of the two")
+    in_both_lists = sorted(set(config.metadata_partitions) & set(config.metadata_partitions_inflight))
+    if in_both_lists:
+        yield _WARNING(
+            found=f"the indexes {listed(in_both_lists)} both complete and being built", expected="one of the two"
+        )
 
 
 def _fields(examined: Examined) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def _fields(examined: Examined) -> Iterator[Finding]:
         ("hoodie.table.recordkey.fields", config.record_key_fields),
         ("hoodie.table.ordering.fields", config.ordering_fields),
     ):
-        # Before 1.0, Hudi names an ordering field although the table has none.
+        # Before 1.0, Hudi stores an ordering field even if the table has none.
         unknown = [name for name in fields if name.partition(".")[0].lower() not in lower]
         is_default = fields == ("ts",) and key == "hoodie.table.ordering.fields"
         if unknown and not is_default:
@@ -112,20 +112,20 @@ def _folders(examined: Examined) -> Iterator[Finding]:
             expected="none, unless a writer is changing them right now",
             remedy="the next writer of Hudi ends the interrupted change",
         )
-    wanted = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    if wanted and "metadata" not in names:
+    indexes = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if indexes and "metadata" not in names:
         yield _ERROR(
-            found=f"the indexes {listed(wanted)}, but no metadata table",
+            found=f"the indexes {listed(indexes)}, but no metadata table",
             expected=f"the folder {HOODIE_FOLDER}/metadata",
         )
     if config.timeline_layout > 1:
-        left = [name for name in names if name[:1].isdigit() and parse_instant_file_name(name, 1) is not None]
-        if left:
+        stale_files = [name for name in names if name[:1].isdigit() and parse_instant_file_name(name, 1) is not None]
+        if stale_files:
             yield Finding(
                 severity=Severity.WARNING,
                 check=_CHECK,
-                path=f"{HOODIE_FOLDER}/{min(left)}",
-                found=f"{len(left)} files of a timeline of layout 1",
+                path=f"{HOODIE_FOLDER}/{min(stale_files)}",
+                found=f"{len(stale_files)} files of a timeline of layout 1",
                 expected=f"instants in {config.timeline_path} alone",
                 remedy="an upgrade was interrupted, or an older release writes to the table: stop it",
             )
@@ -135,8 +135,14 @@ def _folders(examined: Examined) -> Iterator[Finding]:
             yield _ERROR(
                 found=f"the type COPY_ON_WRITE, but {len(logs)} log files ({listed(logs)})", expected="no logs"
             )
-        deltas = {one.requested_time for one in examined.timeline.commits() if one.action is Action.DELTA_COMMIT}
-        bases = [one.base_file.path for one in examined.slices if one.base_file and one.base_instant_time in deltas]
+        deltas = {
+            instant.requested_time for instant in examined.timeline.commits() if instant.action is Action.DELTA_COMMIT
+        }
+        bases = [
+            file_slice.base_file.path
+            for file_slice in examined.slices
+            if file_slice.base_file and file_slice.base_instant_time in deltas
+        ]
         if bases:
             yield _ERROR(
                 found=f"the type COPY_ON_WRITE, but {len(bases)} base files of delta commits ({listed(bases)})",
@@ -148,7 +154,7 @@ _HISTORY, _COLUMNS = "schema-history", "file-schemas"
 
 
 def schema_history(examined: Examined) -> Iterator[Finding]:
-    """The schemas of all commits can be parsed, and so can the history with column ids, if there is one."""
+    """The schemas in all commits can be parsed, and so can the history with column ids, if there is one."""
     for time, commit in examined.commits.items():
         for text, parse in ((commit.schema_text, parse_avro_schema), (commit.latest_schema, parse_internal_schema)):
             if text is None:
@@ -188,18 +194,18 @@ def schema_history(examined: Examined) -> Iterator[Finding]:
 
 
 def file_schemas(examined: Examined) -> Iterator[Finding]:
-    """The columns of each base file and log block can be read as those of the table."""
+    """The columns of each base file and log block can be converted to the columns of the table."""
     state = examined.state
     query = read_query_schema(state)
     columns, path_columns = columns_of_query(query, examined.config, QueryType.SNAPSHOT)
     history = parse_schema_history(query.history, SCHEMA_FOLDER) if query.history is not None else ()
     query_ids = parse_internal_schema(query.ids, SCHEMA_FOLDER) if query.ids is not None else None
-    known: dict[Hashable, list[str]] = {}
+    refusals: dict[Hashable, list[str]] = {}
     for path, offset, instant, stored in _stored_schemas(examined):
         file_ids = schema_for_instant(history, instant)
         stored_as = StoredAs.PARQUET if offset is None else StoredAs.AVRO
         key = (key_of_schema(stored), stored_as, "" if file_ids is None else str(file_ids.version_id))
-        if key not in known:
+        if key not in refusals:
             mapped = map_columns(
                 stored,
                 columns,
@@ -208,32 +214,33 @@ def file_schemas(examined: Examined) -> Iterator[Finding]:
                 path_columns=path_columns,
                 stored_as=stored_as,
             )
-            known[key] = [
-                f"the column {quoted(one.file_column)} as {one.file_type}, which cannot be read as {one.query_type}"
-                for one in mapped
-                if one.outcome is Outcome.REFUSED
+            refusals[key] = [
+                f"the column {quoted(column.file_column)} as {column.file_type}, "
+                f"which cannot be read as {column.query_type}"
+                for column in mapped
+                if column.outcome is Outcome.REFUSED
             ]
-        for found in known[key]:
+        for refusal in refusals[key]:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_COLUMNS,
                 path=path,
                 offset=offset,
-                found=found,
+                found=refusal,
                 expected="a type that the table's schema widens",
                 remedy="change the column back with ALTER TABLE, or write the file group again",
             )
 
 
 def _stored_schemas(examined: Examined) -> Iterator[tuple[str, int | None, str, pa.Schema]]:
-    """Path, offset, instant and columns of base files and data blocks that can be read."""
+    """Yields the path, offset, instant and columns of base files and data blocks that can be read."""
     parsed: dict[str, pa.Schema | None] = {}
-    for piece in examined.slices:
-        base = piece.base_file
+    for file_slice in examined.slices:
+        base = file_slice.base_file
         footer = None if base is None else examined.footers.get(base.path)
         if base is not None and isinstance(footer, Footer):
             yield base.path, None, base.instant_time, footer.schema
-        for log in piece.log_files:
+        for log in file_slice.log_files:
             scan = examined.log_heads.get(log.path)
             if scan is None or isinstance(scan, HudiReadError):
                 continue
@@ -252,5 +259,5 @@ def _parsed(text: str, path: str) -> pa.Schema | None:
     try:
         return arrow_schema(parse_avro_schema(text, path))
     except HudiReadError:
-        # The check of log blocks says so.
+        # The check of log blocks reports the error.
         return None

@@ -1,4 +1,4 @@
-"""Deep checks, which read all rows: data that cannot be decoded, record keys that are there twice, the record index."""
+"""Deep checks, which read all rows: data that cannot be decoded, duplicate record keys, and the record index."""
 
 from collections.abc import Iterator
 
@@ -24,28 +24,28 @@ _KEYS = pa.schema({"key": pa.string(), "partition": pa.string(), "file_id": pa.s
 
 
 def rows(examined: Examined) -> Iterator[Finding]:
-    """Every row can be read; no key is there twice; the record index knows where each is.
+    """Every row can be read, no key occurs twice, and the record index has the location of each.
 
     Holds the record keys of the table in memory.
     """
     context = examined.planner.context(QueryType.SNAPSHOT)
-    found: list[pa.Table] = []
-    for number, piece in enumerate(examined.slices):
+    key_tables: list[pa.Table] = []
+    for number, file_slice in enumerate(examined.slices):
         examined.progress("file slices", number, len(examined.slices))
         try:
-            split = examined.planner.split(piece, context)
+            split = examined.planner.split(file_slice, context)
             foreign: dict[str, Finding] = {}
             for batch in open_reader_in(examined.storage, split).batches():
-                found.append(_keys(batch, piece))
-                foreign |= {one.found: one for one in _foreign(batch, piece)}
+                key_tables.append(_keys(batch, file_slice))
+                foreign |= {finding.found: finding for finding in _foreign(batch, file_slice)}
             if examined.config.populates_meta_fields:
                 yield from foreign.values()
         except (HudiReadError, FileNotFoundError) as error:
-            yield _unreadable(error, piece)
+            yield _unreadable(error, file_slice)
     if not examined.config.populates_meta_fields:
         yield Finding(severity=Severity.INFO, check=_TWICE, found="rows without record keys, which are not compared")
         return
-    keys = pa.concat_tables([_KEYS.empty_table(), *found])
+    keys = pa.concat_tables([_KEYS.empty_table(), *key_tables])
     yield from _twice(keys)
     table = examined.metadata_table
     if (
@@ -56,31 +56,34 @@ def rows(examined: Examined) -> Iterator[Finding]:
         yield from _against_index(table, keys)
 
 
-def _keys(batch: pa.RecordBatch, piece: FileSlice) -> pa.Table:
+def _keys(batch: pa.RecordBatch, file_slice: FileSlice) -> pa.Table:
     count = batch.num_rows if _KEY in batch.schema.names else 0
     if not count:
         return _KEYS.empty_table()
-    columns = [batch.column(_KEY), *(pa.repeat(text, count) for text in (piece.partition_path, piece.file_id))]
+    columns = [
+        batch.column(_KEY),
+        *(pa.repeat(text, count) for text in (file_slice.partition_path, file_slice.file_id)),
+    ]
     return pa.table(columns, schema=_KEYS)
 
 
-def _foreign(batch: pa.RecordBatch, piece: FileSlice) -> Iterator[Finding]:
-    """Rows that say that they were written into another partition or file group."""
-    path = piece.log_files[-1].path if piece.base_file is None else piece.base_file.path
-    for column, own in ((PARTITION_PATH_COLUMN, piece.partition_path), (FILE_NAME_COLUMN, piece.file_id)):
+def _foreign(batch: pa.RecordBatch, file_slice: FileSlice) -> Iterator[Finding]:
+    """Findings about rows that were written into another partition or file group, by their meta columns."""
+    path = file_slice.log_files[-1].path if file_slice.base_file is None else file_slice.base_file.path
+    for column, own in ((PARTITION_PATH_COLUMN, file_slice.partition_path), (FILE_NAME_COLUMN, file_slice.file_id)):
         if column in batch.schema.names:
             for text in pc.unique(batch.column(column)).to_pylist():
                 if text is not None and is_foreign(column, text, own):
                     yield foreign_rows(path, column, text, own)
 
 
-def _unreadable(error: Exception, piece: FileSlice) -> Finding:
+def _unreadable(error: Exception, file_slice: FileSlice) -> Finding:
     is_no_damage = isinstance(error, (UnsupportedTableError, QueryError))
     return of_error(
         error,
         severity=Severity.INFO if is_no_damage else Severity.ERROR,
         check=_ROWS,
-        path=getattr(error, "path", None) or f"{piece.partition_path}/{piece.file_id}",
+        path=getattr(error, "path", None) or f"{file_slice.partition_path}/{file_slice.file_id}",
         remedy=remedy_of(error, "restore the file from a backup"),
     )
 
@@ -103,8 +106,8 @@ def _twice(keys: pa.Table) -> Iterator[Finding]:
 def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
     is_global = set(table.file_groups(RECORD_INDEX)) == {""}
     if is_global:
-        places = keys.group_by("key").aggregate([("partition", "count_distinct"), ("file_id", "min")])
-        across = places.filter(pc.greater(places.column("partition_count_distinct"), pa.scalar(1)))
+        groups_of_key = keys.group_by("key").aggregate([("partition", "count_distinct"), ("file_id", "min")])
+        across = groups_of_key.filter(pc.greater(groups_of_key.column("partition_count_distinct"), pa.scalar(1)))
         if len(across):
             yield Finding(
                 severity=Severity.WARNING,
@@ -120,17 +123,17 @@ def _against_index(table: MetadataTable, keys: pa.Table) -> Iterator[Finding]:
     index = located.select(on).append_column("indexed_id", located.column("file_id"))
     both = keys.join(index, keys=on, join_type="left outer")
     missing = both.filter(pc.is_null(both.column("indexed_id")))
-    is_there = pc.equal(both.column("indexed_id"), both.column("file_id"))
-    # Of a key with several rows, which is told above, the index has one location: another row of it is no error.
-    elsewhere = both.filter(pc.invert(is_there))
-    wrong = elsewhere.join(both.filter(is_there).select(on).group_by(on).aggregate([]), keys=on, join_type="left anti")
-    for found, what in ((missing, "that the record index lacks"), (wrong, "that the record index has elsewhere")):
-        if len(found):
+    is_right = pc.equal(both.column("indexed_id"), both.column("file_id"))
+    # If a key has several rows, which is reported above, the index has the location of only one of them.
+    elsewhere = both.filter(pc.invert(is_right))
+    wrong = elsewhere.join(both.filter(is_right).select(on).group_by(on).aggregate([]), keys=on, join_type="left anti")
+    for wrong_rows, what in ((missing, "that the record index lacks"), (wrong, "that the record index has elsewhere")):
+        if len(wrong_rows):
             yield Finding(
                 severity=Severity.ERROR,
                 check=_INDEX,
                 path=f"{METADATA_FOLDER}/{RECORD_INDEX}",
-                found=f"{len(found)} record keys {what}: {listed(_texts(found, 'key'))}",
+                found=f"{len(wrong_rows)} record keys {what}: {listed(_texts(wrong_rows, 'key'))}",
                 expected="the file group of each row; look-ups miss these rows, and upserts insert them again",
                 remedy="DROP INDEX record_index, and create it again",
             )

@@ -1,8 +1,4 @@
-"""Checks of the timeline, active and archived.
-
-Of the active one: its files, their order, what they say, and what is under way for too long. The archived one can be
-read, and what names its files agrees with them.
-"""
+"""Checks of the active and the archived timeline: their files, order, contents, and actions under way for too long."""
 
 import re
 from collections import defaultdict
@@ -28,7 +24,7 @@ _FILES, _ORDER, _GAPS, _PENDING, _ROLLBACKS = (
     "rollbacks",
 )
 _PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
-"""Actions whose requested file holds the plan, without which nobody can finish them or read beside them."""
+"""Actions whose requested file has the plan, which is needed to finish them and to read the table meanwhile."""
 _SERVICES = {
     Action.COMPACTION: "CALL run_compaction(op => 'execute', table => …, instants => '{time}')",
     Action.LOG_COMPACTION: "run the writer's table services, which finish it or take it back",
@@ -44,15 +40,15 @@ _EMPTY_WRITE = (
     " again: restore the file from a backup"
 )
 _SPECIAL = "0000000000000"
-"""How the instants of bootstraps and of new indexes begin, which are no times."""
+"""The start of the instants of bootstraps and of new indexes, which are not times."""
 
 
 def timeline_files(examined: Examined) -> Iterator[Finding]:
-    """Every file of an instant can be parsed; names that look like those of instants are some."""
+    """Every file of an instant can be parsed, and files with similar names are instants."""
     layout = examined.config.timeline_layout
     for info in examined.storage.list_directory(examined.config.timeline_path):
-        looks_like_one = info.name[:1].isdigit() and not info.is_dir and not info.name.endswith((".crc", ".tmp"))
-        if looks_like_one and parse_instant_file_name(info.name, layout) is None:
+        looks_like_instant = info.name[:1].isdigit() and not info.is_dir and not info.name.endswith((".crc", ".tmp"))
+        if looks_like_instant and parse_instant_file_name(info.name, layout) is None:
             yield Finding(
                 severity=Severity.WARNING,
                 check=_FILES,
@@ -90,7 +86,7 @@ def _content(file: TimelineFile) -> Iterator[Finding]:
         return
     error = record if isinstance(record, HudiReadError) else _error_in(record, file)
     if error is not None:
-        # The contents of other files than these are of no use to anyone once the action is completed.
+        # The contents of other files are not needed once the action is completed.
         is_needed = instant.is_completed or (instant.action in _PLANNED and instant.state is InstantState.REQUESTED)
         yield of_error(
             error,
@@ -112,7 +108,7 @@ def _error_in(record: Record, file: TimelineFile) -> HudiReadError | None:
 
 
 def timeline_order(examined: Examined) -> Iterator[Finding]:
-    """Instants are times, complete once and after they were requested, and are not of the future."""
+    """Instants are times, complete once and after they were requested, and are not in the future."""
     by_key: dict[tuple[str, Action], list[TimelineFile]] = defaultdict(list)
     for file in examined.timeline_files:
         by_key[file.instant.requested_time, file.instant.comparable_action].append(file)
@@ -164,13 +160,13 @@ def _order_of(file: TimelineFile, examined: Examined) -> Iterator[Finding]:
 
 
 def timeline_gaps(examined: Examined) -> Iterator[Finding]:
-    """No plan is missing, and all instants of data files are known to the active or the archived timeline."""
+    """No plan is missing, and all instants of data files are on the active or the archived timeline."""
     states: dict[tuple[str, Action], set[InstantState]] = defaultdict(set)
     for file in examined.timeline_files:
         states[file.instant.requested_time, file.instant.action].add(file.instant.state)
     for instant in examined.timeline.instants:
-        known = states[instant.requested_time, instant.action]
-        if not instant.is_completed and instant.action in _PLANNED and InstantState.REQUESTED not in known:
+        existing_states = states[instant.requested_time, instant.action]
+        if not instant.is_completed and instant.action in _PLANNED and InstantState.REQUESTED not in existing_states:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_GAPS,
@@ -187,9 +183,9 @@ def _unknown_instants(examined: Examined) -> Iterator[Finding]:
     if not archived or not examined.archived:
         # A table without an archive may have been copied without its history.
         return
-    known = examined.archived_commits | {one.requested_time for one in examined.timeline.instants}
-    oldest = min(one.requested_time for one in examined.archived)
-    missing = [time for time in archived if time not in known and time > oldest]
+    known_instants = examined.archived_commits | {instant.requested_time for instant in examined.timeline.instants}
+    oldest = min(instant.requested_time for instant in examined.archived)
+    missing = [time for time in archived if time not in known_instants and time > oldest]
     if missing:
         yield Finding(
             severity=Severity.WARNING,
@@ -208,7 +204,7 @@ def _instants_of_files(examined: Examined) -> list[str]:
 
 def pending_actions(examined: Examined) -> Iterator[Finding]:
     """No action has been under way for too long."""
-    waiting: list[Instant] = []
+    recent: list[Instant] = []
     for instant in examined.timeline.instants:
         if instant.is_completed:
             continue
@@ -216,7 +212,7 @@ def pending_actions(examined: Examined) -> Iterator[Finding]:
         is_service = instant.action in _SERVICES or _is_clustering(examined, instant)
         limit = examined.limits.service_hours if is_service else examined.limits.pending_hours
         if hours is None or hours <= limit:
-            waiting.append(instant)
+            recent.append(instant)
             continue
         remedy = _SERVICES.get(Action.CLUSTERING if is_service and instant.action in COMMIT_ACTIONS else instant.action)
         yield Finding(
@@ -227,7 +223,7 @@ def pending_actions(examined: Examined) -> Iterator[Finding]:
             expected=f"an end within {age_text(limit)}",
             remedy=(remedy or _ROLLBACK).format(time=instant.requested_time),
         )
-    for instant in waiting:
+    for instant in recent:
         yield Finding(
             severity=Severity.INFO,
             check=_PENDING,
@@ -237,7 +233,7 @@ def pending_actions(examined: Examined) -> Iterator[Finding]:
 
 
 def _is_clustering(examined: Examined, instant: Instant) -> bool:
-    """Whether a pending replace commit of layout 1 is a clustering, as its plan says."""
+    """Whether a pending replace commit of layout 1 is a clustering, by its plan."""
     requested = (file.record for file in _files_of(examined, instant) if file.instant.state is InstantState.REQUESTED)
     record = next(requested, None)
     return isinstance(record, Mapping) and record.get("clusteringPlan") is not None
@@ -249,7 +245,7 @@ def _files_of(examined: Examined, instant: Instant) -> Sequence[TimelineFile]:
 
 
 def rollbacks(examined: Examined) -> Iterator[Finding]:
-    """What a rollback has undone is not on the timeline any more."""
+    """The instants that rollbacks have undone are no longer on the timeline."""
     by_time = {instant.requested_time: instant for instant in examined.timeline.instants}
     for file in examined.timeline_files:
         if file.instant.action is not Action.ROLLBACK or not file.instant.is_completed:
@@ -260,7 +256,7 @@ def rollbacks(examined: Examined) -> Iterator[Finding]:
             target = by_time.get(time)
             if target is None or target.requested_time >= file.instant.requested_time:
                 continue
-            # A compaction or clustering that is rolled back is planned again, under the same instant.
+            # A compaction or clustering that is rolled back is planned again with the same instant.
             commit = examined.commits.get(time)
             is_service = commit is not None and (commit.is_compaction or commit.operation_type == "CLUSTER")
             is_write = target.action in COMMIT_ACTIONS and not is_service and not _is_clustering(examined, target)
@@ -276,14 +272,14 @@ def rollbacks(examined: Examined) -> Iterator[Finding]:
 
 
 def _remedy_of_undone(examined: Examined, time: str) -> str:
-    """What to do about a write that is there although a rollback has undone it; readers show files that are left."""
+    """The remedy for a write that remains although it was rolled back; readers show its remaining files."""
     named = examined.written.get(time)
-    left = sorted(
+    remaining = sorted(
         file.path for file in examined.files if file.instant_time == time or (named is not None and file.path in named)
     )
-    if named and not left:
+    if named and not remaining:
         return "delete its files from the timeline: its data files are gone"
-    shown = f"its data files {listed(left)}" if left else "data files of it, if there are any"
+    shown = f"its data files {listed(remaining)}" if remaining else "data files of it, if there are any"
     return f"readers show {shown}: compare the rows with a backup"
 
 
@@ -294,12 +290,15 @@ _REMEDY = "restore the file from a backup; without it, time travel and increment
 
 
 def archived_timeline(examined: Examined) -> Iterator[Finding]:
-    """All of the archived timeline can be read, and agrees with the active one."""
+    """The whole archived timeline can be read, and agrees with the active one."""
     folder = examined.config.archived_path
     listing = {info.name: info for info in examined.storage.list_directory(folder) if not info.is_dir}
     if not examined.config.layout.archives_in_logs and listing:
         yield from _manifest(examined, folder, listing)
-    archived = {(one.requested_time, one.action): one for one in examined.archived}
+    archived = {
+        (instant_of_archive.requested_time, instant_of_archive.action): instant_of_archive
+        for instant_of_archive in examined.archived
+    }
     for instant in examined.timeline.completed():
         other = archived.get((instant.requested_time, instant.action))
         if (
@@ -371,12 +370,12 @@ def _manifest(examined: Examined, folder: str, listing: Mapping[str, FileInfo]) 
 
 
 def _range(examined: Examined, info: FileInfo, first: str, last: str) -> Iterator[Finding]:
-    """The instants in a file lie in the range of its name, by which it is found."""
+    """The instants in a file lie in the range of its name, by which readers find them."""
     try:
         content = pa.BufferReader(examined.storage.read_buffer(info.path))
         times = pq.read_table(content, columns=["instantTime"]).column(0).to_pylist()
     except (HudiReadError, *PARQUET_ERRORS):
-        # Reading all of the archive says what is wrong.
+        # Reading the whole archive reports the error.
         return
     outside = [time for time in times if time is not None and not first <= time <= last]
     if outside:

@@ -1,15 +1,12 @@
-"""Compares the rows of two states of a table, by record key and by value.
+"""Plans and compares two states of a table, by record key and by value.
 
-File groups are compared one by one. Rows without a counterpart in their file group are compared with those of all
-others, first in the same partition: a clustering or an overwrite moves records to other file groups. A record that is
-gone from one partition and new in another has moved.
+A file group that has the same files in both states has the same rows, unless a commit between the states has written to
+its logs: log files of older releases grow, and a state may use no block of a log file in its slice.
 
-Only file groups whose rows may differ are read. One that has the same files in both states has the same rows, unless a
-commit between the states has written to its logs: log files of older releases grow, and a slice may have log files of
-which a state sees no block.
-
-Rows without a counterpart are held in memory, or beyond a limit in temporary files, by record key. Rows whose record
-key is there more than once are paired: first those with equal values, so that order does not matter.
+File groups are compared one by one. Rows without a counterpart in their file group are kept in memory, or beyond a
+limit in temporary files, and are then compared with the rows of other groups, first in the same partition: a clustering
+or an overwrite moves records to other file groups. A record that is gone from one partition and new in another has
+moved. If a record key occurs several times, rows with equal values are paired first.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -62,13 +59,13 @@ from hudi_bridge.timeline.timeline import TableState
 class DifferencePlan:
     """The file groups to compare, with their slices in both states.
 
-    ``image`` is the context with the columns of the newer state, by which the slices of both are read.
+    ``image`` is the context for the slices of both states, with the columns of the newer one.
     """
 
     image: ReadContext
     groups: tuple[GroupChange, ...]
     unchanged: int
-    """The number of file groups that have the same rows in both states."""
+    """The number of file groups with the same rows in both states."""
 
 
 def plan_difference(listings: FolderListings, first: TableState, second: TableState) -> DifferencePlan:
@@ -83,19 +80,22 @@ def plan_difference(listings: FolderListings, first: TableState, second: TableSt
     older, newer = sorted(planners, key=lambda planner: planner.state.instant)
     context_of = partial(build_read_context, newer.state, newer.query_schema, QueryType.SNAPSHOT)
     contexts = [context_of(visible=planner.state) for planner in planners]
-    slices = [{(one.partition_path, one.file_id): one for one in _slices(planner)} for planner in planners]
-    for planner, known in zip(planners, slices, strict=True):
-        _require_all_files(planner, whole_groups(planner.files, known.values()))
+    slices = [
+        {(file_slice.partition_path, file_slice.file_id): file_slice for file_slice in _slices(planner)}
+        for planner in planners
+    ]
+    for planner, slices_of_state in zip(planners, slices, strict=True):
+        _require_all_files(planner, whole_groups(planner.files, slices_of_state.values()))
     written = _WrittenBetween(older.state, newer.state)
     groups, unchanged = [], 0
     for group in sorted(slices[0].keys() | slices[1].keys()):
-        before, after = (known.get(group) for known in slices)
+        before, after = (slices_of_state.get(group) for slices_of_state in slices)
         if before is not None and after is not None and _is_same(before, after, written):
             unchanged += 1
             continue
         splits = [
-            _split(planner, piece, context)
-            for planner, piece, context in zip(planners, (before, after), contexts, strict=True)
+            _split(planner, slice_of_state, context)
+            for planner, slice_of_state, context in zip(planners, (before, after), contexts, strict=True)
         ]
         if any(splits):
             groups.append(GroupChange(instant=newer.state.instant, before=splits[0], after=splits[1]))
@@ -107,21 +107,21 @@ def _slices(planner: SplitPlanner) -> Iterator[FileSlice]:
 
 
 def _require_all_files(planner: SplitPlanner, whole: Collection[GroupId]) -> None:
-    """Raises unless ``whole`` are all file groups of a state."""
+    """Requires that ``whole`` has all file groups of a state."""
     state = planner.state
     later = [commit for commit in state.timeline.commits() if commit.requested_time > state.instant]
     if not later or not keeps_file_versions(state):
         return
-    kept = CleanedFiles(planner.files, whole, CurrentFiles(planner.files.listings))
-    missing = kept.first_that_misses(later_writes(state, later))
+    cleaned = CleanedFiles(planner.files, whole, CurrentFiles(planner.files.listings))
+    missing = cleaned.first_that_misses(later_writes(state, later))
     if missing is not None:
         raise InstantNotReadableError(state.instant, "files of that time have been cleaned", missing.time)
 
 
-def _split(planner: SplitPlanner, piece: FileSlice | None, context: ReadContext) -> RealtimeFileSplit | None:
-    if piece is None:
+def _split(planner: SplitPlanner, file_slice: FileSlice | None, context: ReadContext) -> RealtimeFileSplit | None:
+    if file_slice is None:
         return None
-    split = planner.split(piece, context)
+    split = planner.split(file_slice, context)
     return split if split.base_path or split.log_paths else None
 
 
@@ -133,12 +133,12 @@ def _is_same(before: FileSlice, after: FileSlice, written: "_WrittenBetween") ->
     return written.groups is not None and (after.partition_path, after.file_id) not in written.groups
 
 
-def _files(piece: FileSlice) -> tuple[str | None, ...]:
-    return (piece.base_file.path if piece.base_file else None, *(log.path for log in piece.log_files))
+def _files(file_slice: FileSlice) -> tuple[str | None, ...]:
+    return (file_slice.base_file.path if file_slice.base_file else None, *(log.path for log in file_slice.log_files))
 
 
 class _WrittenBetween:
-    """The file groups that the commits after one state, but not after the other, have written to."""
+    """The file groups that commits between two states have written to."""
 
     def __init__(self, older: TableState, newer: TableState) -> None:
         self._older = older
@@ -146,48 +146,50 @@ class _WrittenBetween:
 
     @cached_property
     def groups(self) -> AbstractSet[GroupId] | None:
-        """The file groups; None if they are not known, since some of the commits may be archived."""
+        """The file groups; None if they are unknown because some of the commits may be archived."""
         older, newer = self._older.instant, self._newer
         if older < newer.timeline_start:
             return None
-        commits = [one for one in newer.timeline.commits() if older < one.requested_time <= newer.instant]
+        commits = [commit for commit in newer.timeline.commits() if older < commit.requested_time <= newer.instant]
         return {group for writes in later_writes(newer, commits) for group in writes.groups}
 
 
 Numbered: TypeAlias = Callable[[Positions, Positions], Positions]
-"""Numbers for rows of one state, then for rows of the other, by their positions; the same where values are equal."""
+"""Returns numbers for rows of both states, given their positions; equal numbers for equal values."""
 
 
 def pair_equal_rows_first(before: Keys, after: Keys, numbered: Numbered) -> RowPairs:
-    """As ``pair_rows``; of rows with one key, those with equal values are paired first."""
+    """As ``pair_rows``; among rows with one key, rows with equal values are paired first."""
     pairs = pair_rows(before, after)
     distinct = pc.unique(pa.chunked_array([*before.chunks, *after.chunks], pa.string()))
     codes, later = (np.asarray(pc.index_in(keys, value_set=distinct).to_numpy()) for keys in (before, after))
-    counts = [np.bincount(some, minlength=len(distinct)) for some in (codes, later)]
+    counts = [np.bincount(key_codes, minlength=len(distinct)) for key_codes in (codes, later)]
     repeated = (np.minimum(*counts) > 0) & (np.maximum(*counts) > 1)
     if not repeated.any():
         return pairs
-    alike, alike_later = _equal_pairs(codes, later, repeated, numbered)
-    rest = np.setdiff1d(np.arange(len(before)), alike)
-    rest_later = np.setdiff1d(np.arange(len(after)), alike_later)
-    others = pair_rows(before.take(pa.array(rest, pa.int64())), after.take(pa.array(rest_later, pa.int64())))
+    equal_before, equal_after = _equal_pairs(codes, later, repeated, numbered)
+    rest_before = np.setdiff1d(np.arange(len(before)), equal_before)
+    rest_after = np.setdiff1d(np.arange(len(after)), equal_after)
+    others = pair_rows(before.take(pa.array(rest_before, pa.int64())), after.take(pa.array(rest_after, pa.int64())))
     return RowPairs(
-        before=np.concatenate([alike, rest[others.before]]),
-        after=np.concatenate([alike_later, rest_later[others.after]]),
-        only_before=rest[others.only_before],
-        only_after=rest_later[others.only_after],
+        before=np.concatenate([equal_before, rest_before[others.before]]),
+        after=np.concatenate([equal_after, rest_after[others.after]]),
+        only_before=rest_before[others.only_before],
+        only_after=rest_after[others.only_after],
     )
 
 
 def _equal_pairs(
-    codes: Positions, later: Positions, wanted: Booleans, numbered: Numbered
+    codes: Positions, later: Positions, repeated: Booleans, numbered: Numbered
 ) -> tuple[Positions, Positions]:
-    """Pairs of rows with one of the wanted keys and equal values: the first rows of these, then the second ones."""
-    rows, others = (np.flatnonzero(wanted[some]) for some in (codes, later))
+    """Pairs rows with a repeated key and equal values, in order."""
+    rows, others = (np.flatnonzero(repeated[key_codes]) for key_codes in (codes, later))
     values = numbered(rows, others)
     keys = np.concatenate([codes[rows], later[others]]).astype(np.int64)
-    both = pa.array(keys * (values.max(initial=0) + 1) + values)
-    pairs = pair_rows(pa.chunked_array([both[: len(rows)]]), pa.chunked_array([both[len(rows) :]]))
+    keys_and_values = pa.array(keys * (values.max(initial=0) + 1) + values)
+    pairs = pair_rows(
+        pa.chunked_array([keys_and_values[: len(rows)]]), pa.chunked_array([keys_and_values[len(rows) :]])
+    )
     return rows[pairs.before], others[pairs.after]
 
 
@@ -195,19 +197,19 @@ _PARTS = 64
 
 
 class UnmatchedRows:
-    """Rows of two states, of several threads; those with equal keys are in the same part."""
+    """Rows of two states, added by several threads; rows with equal keys are returned in the same part."""
 
     def __init__(self, schema: pa.Schema, memory_bytes: int) -> None:
-        """No rows yet; ``schema`` is that of the rows, without their keys and labels."""
+        """``schema`` has the columns of the rows, without their keys and labels."""
         self._schema = schema
         self._memory_bytes = memory_bytes
-        self._held: tuple[list[SliceRows], list[SliceRows]] = ([], [])
-        self._held_bytes = 0
+        self._in_memory: tuple[list[SliceRows], list[SliceRows]] = ([], [])
+        self._in_memory_bytes = 0
         self._on_disk: tuple[PartsOnDisk, PartsOnDisk] | None = None
         self._lock = Lock()
 
     def add(self, before: SliceRows | None, after: SliceRows | None) -> None:
-        """Add rows of the states.
+        """Adds rows of the states.
 
         Raises:
             OSError: a temporary file cannot be written.
@@ -218,13 +220,13 @@ class UnmatchedRows:
                     self._add(state, rows)
 
     def parts(self) -> Iterator[tuple[SliceRows, SliceRows]]:
-        """All rows of both states, in parts; call it once, at the end.
+        """Yields all rows of both states, in parts; call it once, at the end.
 
         Raises:
             OSError: a temporary file cannot be written or read.
         """
         if self._on_disk is None:
-            before, after = (all_rows(held, self._schema) for held in self._held)
+            before, after = (all_rows(rows, self._schema) for rows in self._in_memory)
             yield before, after
             return
         for number in range(_PARTS):
@@ -235,13 +237,13 @@ class UnmatchedRows:
         if self._on_disk is not None:
             _store(self._on_disk[state], rows)
             return
-        self._held[state].append(rows)
-        self._held_bytes += rows.rows.nbytes + rows.keys.nbytes
-        if self._held_bytes > self._memory_bytes:
+        self._in_memory[state].append(rows)
+        self._in_memory_bytes += rows.rows.nbytes + rows.keys.nbytes
+        if self._in_memory_bytes > self._memory_bytes:
             self._on_disk = (PartsOnDisk(_PARTS), PartsOnDisk(_PARTS))
-            for held, parts in zip(self._held, self._on_disk, strict=True):
-                while held:
-                    _store(parts, held.pop())
+            for waiting, parts in zip(self._in_memory, self._on_disk, strict=True):
+                while waiting:
+                    _store(parts, waiting.pop())
 
 
 def _store(parts: PartsOnDisk, rows: SliceRows) -> None:
@@ -276,12 +278,12 @@ OPERATION, KEY, PARTITION, MOVED_FROM, CHANGED, BEFORE, AFTER = (
 )
 
 RowTest: TypeAlias = Callable[[pa.RecordBatch], Booleans]
-"""Which rows of a batch meet a condition."""
+"""Returns a mask of the rows of a batch that meet a condition."""
 
 _ROWS_AT_ONCE = 1 << 15
-_MOST_PARTS = 1024
-# Arrays of texts have at most 2 GiB of them.
-_MOST_MEMORY = 1 << 30
+_MAX_PARTS = 1024
+# Arrays of texts are limited to 2 GiB.
+_MAX_MEMORY = 1 << 30
 _SEPARATOR = "\x00"
 
 
@@ -313,7 +315,7 @@ class StateDifferences:
         test: RowTest | None,
         tested: tuple[str, ...],
     ) -> None:
-        """Differences of all records, or of those with some ``keys``; ``tested`` are the columns of the condition."""
+        """Compares all records, or the records with some ``keys``; ``tested`` are the columns of the condition."""
         self._storage = storage
         self._plan = plan
         self._columns = columns
@@ -321,19 +323,19 @@ class StateDifferences:
         self._test = test
         self._tested = tested
         context = plan.image
-        of_keys = (RECORD_KEY_COLUMN,) if context.populates_meta_fields else context.key_columns
+        key_columns = (RECORD_KEY_COLUMN,) if context.populates_meta_fields else context.key_columns
         # A table without a commit has no columns and no rows.
-        self._read = tuple(dict.fromkeys((*of_keys, *columns, *tested))) if context.schema.names else ()
+        self._read = tuple(dict.fromkeys((*key_columns, *columns, *tested))) if context.schema.names else ()
         self._rows_schema = pa.schema([context.schema.field(name) for name in self._read])
         self._image = pa.schema([context.schema.field(name) for name in columns])
         self._at_once = most_at_once(len(plan.groups))
-        self._memory = min(_MOST_MEMORY, log_memory_bytes(context, self._at_once))
-        self._unmatched = UnmatchedRows(self._rows_schema, min(_MOST_MEMORY, log_memory_bytes(context)))
-        # Where no row can have a counterpart, none is held.
+        self._memory = min(_MAX_MEMORY, log_memory_bytes(context, self._at_once))
+        self._unmatched = UnmatchedRows(self._rows_schema, min(_MAX_MEMORY, log_memory_bytes(context)))
+        # If no row can have a counterpart, rows are returned at once.
         self._matches = any(group.before for group in plan.groups) and any(group.after for group in plan.groups)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The differences, in no particular order; iterate over them once.
+        """Yields the differences, in no particular order; iterate over them once.
 
         Raises:
             HudiReadError: a file cannot be read.
@@ -350,17 +352,17 @@ class StateDifferences:
             yield from self._of_one_sided(group)
             return
         keys = keys_that_may_differ(self._storage, group)
-        parts = min(_MOST_PARTS, 1 + bytes_in_memory(group, keys) // max(1, self._memory))
+        parts = min(_MAX_PARTS, 1 + bytes_in_memory(group, keys) // max(1, self._memory))
         for number in range(parts):
             part = (number, parts) if parts > 1 else None
-            before, after = (all_rows(self._rows(one, keys, part), self._rows_schema) for one in group.slices)
+            before, after = (all_rows(self._rows(split, keys, part), self._rows_schema) for split in group.slices)
             pairs = pair_equal_rows_first(before.keys, after.keys, partial(self._numbers, before, after))
             yield from self._updates(before, after, pairs)
             self._unmatched.add(_copied(before, pairs.only_before), _copied(after, pairs.only_after))
 
     def _of_one_sided(self, group: GroupChange) -> Iterator[pa.RecordBatch]:
-        for one, operation in ((group.before, DELETE), (group.after, INSERT)):
-            for rows in self._rows(one, None, None) if one is not None else ():
+        for split, operation in ((group.before, DELETE), (group.after, INSERT)):
+            for rows in self._rows(split, None, None) if split is not None else ():
                 if not self._matches:
                     yield from self._all(operation, rows)
                 elif operation == DELETE:
@@ -368,28 +370,32 @@ class StateDifferences:
                 else:
                     self._unmatched.add(None, rows)
 
-    def _rows(self, piece: RealtimeFileSplit | None, keys: "Column | None", part: Part | None) -> Iterator[SliceRows]:
-        label = piece.partition_path if piece is not None else ""
-        wanted = self._keys
-        if wanted is not None and self._plan.image.populates_meta_fields:
-            # The readers look up the keys of a filter.
-            keys = wanted if keys is None else wanted.filter(pc.is_in(wanted, value_set=keys))
-            wanted = None
-        if piece is None or (keys is not None and not len(keys)):
+    def _rows(self, split: RealtimeFileSplit | None, keys: "Column | None", part: Part | None) -> Iterator[SliceRows]:
+        label = split.partition_path if split is not None else ""
+        remaining_keys = self._keys
+        if remaining_keys is not None and self._plan.image.populates_meta_fields:
+            # The keys become part of the filter, so that readers look them up.
+            keys = remaining_keys if keys is None else remaining_keys.filter(pc.is_in(remaining_keys, value_set=keys))
+            remaining_keys = None
+        if split is None or (keys is not None and not len(keys)):
             return
-        request = request_of_keys(piece.context.schema, self._read, keys)
-        for rows in slice_rows(self._reader(piece, request), piece.context, label, part):
-            chosen = None if wanted is None else np.flatnonzero(as_booleans(pc.is_in(rows.keys, value_set=wanted)))
-            yield rows if chosen is None else rows.take(chosen)
+        request = request_of_keys(split.context.schema, self._read, keys)
+        for rows in slice_rows(self._reader(split, request), split.context, label, part):
+            positions = (
+                None
+                if remaining_keys is None
+                else np.flatnonzero(as_booleans(pc.is_in(rows.keys, value_set=remaining_keys)))
+            )
+            yield rows if positions is None else rows.take(positions)
 
-    def _reader(self, piece: RealtimeFileSplit, request: RowRequest) -> BatchReader:
+    def _reader(self, split: RealtimeFileSplit, request: RowRequest) -> BatchReader:
         alone, at_once = self._at_once == 1, self._at_once
         return reader_for(
-            SplitRead(storage=self._storage, split=piece, request=request, use_threads=alone, at_once=at_once)
+            SplitRead(storage=self._storage, split=split, request=request, use_threads=alone, at_once=at_once)
         )
 
     def _of_unmatched(self, before: SliceRows, after: SliceRows) -> Iterator[pa.RecordBatch]:
-        """Rows of all file groups: those of one partition are paired first, then those that have moved."""
+        """Compares the remaining rows of all file groups: first within each partition, then across partitions."""
         keys, later = _keys_in_partitions(before), _keys_in_partitions(after)
         pairs = pair_equal_rows_first(keys, later, partial(self._numbers, before, after))
         yield from self._updates(before, after, pairs)
@@ -399,34 +405,37 @@ class StateDifferences:
         yield from self._all(DELETE, before.take(pairs.only_before))
         yield from self._all(INSERT, after.take(pairs.only_after))
 
-    def _numbers(self, before: SliceRows, after: SliceRows, ones: Positions, others: Positions) -> Positions:
-        one, other = before.take(ones).rows, after.take(others).rows
-        columns = (pa.chunked_array([*one[name].chunks, *other[name].chunks], one[name].type) for name in self._columns)
-        return row_numbers(map(_combined, columns), len(ones) + len(others))
+    def _numbers(
+        self, before: SliceRows, after: SliceRows, before_positions: Positions, after_positions: Positions
+    ) -> Positions:
+        before_rows, after_rows = before.take(before_positions).rows, after.take(after_positions).rows
+        columns = (
+            pa.chunked_array([*before_rows[name].chunks, *after_rows[name].chunks], before_rows[name].type)
+            for name in self._columns
+        )
+        return row_numbers(map(_combined, columns), len(before_positions) + len(after_positions))
 
     def _updates(self, before: SliceRows, after: SliceRows, pairs: RowPairs) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(pairs.before), _ROWS_AT_ONCE):
-            some = slice(start, start + _ROWS_AT_ONCE)
-            one, other = before.take(pairs.before[some]), after.take(pairs.after[some])
-            values = [
-                differing_values(_combined(one.rows[name]), _combined(other.rows[name])) for name in self._columns
-            ]
-            differs = np.array(values, dtype=np.bool_).reshape(len(values), one.rows.num_rows)
-            moved = as_booleans(pc.not_equal(_combined(one.labels), _combined(other.labels)))
-            found = np.flatnonzero(moved | differs.any(axis=0))
-            if not len(found):
+            bounds = slice(start, start + _ROWS_AT_ONCE)
+            old, new = before.take(pairs.before[bounds]), after.take(pairs.after[bounds])
+            values = [differing_values(_combined(old.rows[name]), _combined(new.rows[name])) for name in self._columns]
+            differs = np.array(values, dtype=np.bool_).reshape(len(values), old.rows.num_rows)
+            moved = as_booleans(pc.not_equal(_combined(old.labels), _combined(new.labels)))
+            changed = np.flatnonzero(moved | differs.any(axis=0))
+            if not len(changed):
                 continue
-            one, other, differs = one.take(found), other.take(found), differs[:, found]
-            batch = self._batch(UPDATE, one, other, differs)
-            passes = self._passes(one) | self._passes(other)
-            yield from self._kept(batch, passes)
+            old, new, differs = old.take(changed), new.take(changed), differs[:, changed]
+            batch = self._batch(UPDATE, old, new, differs)
+            passes = self._passes(old) | self._passes(new)
+            yield from self._passing(batch, passes)
 
     def _all(self, operation: str, state: SliceRows) -> Iterator[pa.RecordBatch]:
-        for piece in state.chunks(_ROWS_AT_ONCE):
+        for chunk in state.chunks(_ROWS_AT_ONCE):
             batch = self._batch(
-                operation, None if operation == INSERT else piece, None if operation == DELETE else piece, None
+                operation, None if operation == INSERT else chunk, None if operation == DELETE else chunk, None
             )
-            yield from self._kept(batch, self._passes(piece))
+            yield from self._passing(batch, self._passes(chunk))
 
     def _passes(self, state: SliceRows) -> Booleans:
         if self._test is None:
@@ -434,23 +443,23 @@ class StateDifferences:
         columns = [_combined(state.rows[name]) for name in self._tested]
         return self._test(pa.record_batch(columns, names=list(self._tested)))
 
-    def _kept(self, batch: pa.RecordBatch, passes: Booleans) -> Iterator[pa.RecordBatch]:
-        kept = batch if passes.all() else batch.filter(pa.array(passes))
-        if kept.num_rows:
-            yield kept
+    def _passing(self, batch: pa.RecordBatch, passes: Booleans) -> Iterator[pa.RecordBatch]:
+        passing = batch if passes.all() else batch.filter(pa.array(passes))
+        if passing.num_rows:
+            yield passing
 
     def _batch(
         self, operation: str, before: SliceRows | None, after: SliceRows | None, differs: Booleans | None
     ) -> pa.RecordBatch:
-        known: Any = before if after is None else after
-        count = known.rows.num_rows
-        partitions, moved_from = _combined(known.labels), pa.nulls(count, pa.string())
+        existing: Any = before if after is None else after
+        count = existing.rows.num_rows
+        partitions, moved_from = _combined(existing.labels), pa.nulls(count, pa.string())
         if before is not None and after is not None:
             origin = _combined(before.labels)
             moved_from = pc.if_else(pc.not_equal(origin, partitions), origin, moved_from)
         columns = [
             pa.repeat(operation, count),
-            _combined(known.keys),
+            _combined(existing.keys),
             partitions,
             moved_from,
             self._changed(differs, count),
@@ -478,9 +487,9 @@ class StateDifferences:
 
 
 def _copied(state: SliceRows, positions: Positions) -> SliceRows:
-    """Rows that keep no others in memory, as slices of arrays would."""
-    places = pa.array(positions, pa.int64())
-    return SliceRows(keys=state.keys.take(places), labels=state.labels.take(places), rows=state.rows.take(places))
+    """A copy of rows; slices would keep the whole arrays in memory."""
+    indices = pa.array(positions, pa.int64())
+    return SliceRows(keys=state.keys.take(indices), labels=state.labels.take(indices), rows=state.rows.take(indices))
 
 
 def _keys_in_partitions(state: SliceRows) -> "pa.ChunkedArray[Any]":

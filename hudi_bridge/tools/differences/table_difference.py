@@ -69,7 +69,7 @@ class TableDifference:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are compared, which are those of the images."""
+        """The compared columns, which are the columns of the images."""
         return self._request.columns
 
     @property
@@ -80,11 +80,11 @@ class TableDifference:
 
     @property
     def file_groups(self) -> tuple[int, int]:
-        """The number of file groups that are compared, and of those that are the same in both states."""
+        """The number of file groups that are compared, and of file groups that are the same in both states."""
         return len(self._plan.groups), self._plan.unchanged
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The records that differ, read as they are consumed.
+        """Yields the records that differ, read as they are consumed.
 
         Raises:
             HudiReadError: a file cannot be read.
@@ -108,7 +108,7 @@ class TableDifference:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
     def summary(self) -> pa.Table:
-        """The numbers of records by partition: ``inserted``, ``updated``, ``deleted``, and those that ``moved_in``.
+        """The numbers of records by partition: ``inserted``, ``updated``, ``deleted``, and ``moved_in``.
 
         Records that moved to a partition are updated there. Raises like ``batches``.
         """
@@ -118,7 +118,7 @@ class TableDifference:
         return counts.to_table()
 
     def of_columns(self, columns: Sequence[str]) -> "TableDifference":
-        """The same differences, of these columns alone.
+        """The same differences with only these columns.
 
         Raises:
             QueryError: a column does not exist.
@@ -128,7 +128,7 @@ class TableDifference:
         return TableDifference(self._storage, self._plan, self._instants, request, self._keys, self._test)
 
     def where(self, test: RowTest, columns: Sequence[str]) -> "TableDifference":
-        """The same differences, of records that pass a test before or after, which is given these columns."""
+        """The differences of records that pass a test before or after; it gets these columns."""
         request = replace(self._request, row_filter=None, filter_columns=tuple(columns))
         return TableDifference(self._storage, self._plan, self._instants, request, self._keys, test)
 
@@ -140,7 +140,7 @@ class DifferenceCounts:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the records of a batch."""
+        """Counts the records of a batch."""
         counts: Any = pa.Table.from_batches([batch.select([PARTITION, OPERATION])]).group_by([PARTITION, OPERATION])
         for row in counts.aggregate([([], "count_all")]).to_pylist():
             self._counts[row[PARTITION], row[OPERATION]] += row["count_all"]
@@ -174,14 +174,18 @@ def diff(
 ) -> TableDifference:
     """Which records differ between two instants, and how; only file slices that differ are read.
 
-    ``a`` and ``b`` (by default the newest commit) have the formats of ``as_of`` in ``HudiTable.snapshot``. If ``b`` is
-    the earlier one, the differences are those on the way back. ``columns`` are those to compare, by default all but
-    Hudi's own; they are columns as of the later instant, where a renamed column is the same one. A record counts if it
-    meets the condition ``where`` at ``a`` or at ``b``, and if it has one of the ``keys``, which are as for
-    ``HudiTable.get``.
-
     A record that was written again with the same values does not differ, nor does one that was only moved to another
-    file. One that is gone from a partition and new in another is updated, with ``moved_from``.
+    file. A record that is gone from a partition and new in another is updated, with ``moved_from``.
+
+    Args:
+        table: the table.
+        a: the first instant, in a format of ``as_of`` in ``HudiTable.snapshot``.
+        b: the second instant, by default the newest commit. If it is the earlier one, the differences are those on the
+            way back.
+        columns: the columns to compare, by default all but Hudi's own. They are columns as of the later instant; a
+            renamed column is the same one.
+        where: a condition that a record must meet at ``a`` or at ``b``.
+        keys: if given, only records with these keys are compared; they are as for ``HudiTable.get``.
 
     Raises:
         InstantNotReadableError: files of an instant were removed, or an earlier write has not completed.

@@ -1,12 +1,9 @@
-"""What a report says of a table, gathered; how it looks is decided elsewhere.
+"""The contents of a report: facts, timeline, costs, gains of compactions, and histories of records.
 
-A part that cannot be read leaves its error in the report, and the others go on.
+A part that cannot be read leaves its error in the report, and the other parts follow.
 
-A compaction saves bytes that a snapshot would no longer merge, for bytes to read and write. The cost of merging is
-counted in bytes of logs, all of which a snapshot reads. How large a compacted base file will be is not known before: as
-large as the old one if all log records are updates, and larger by at most the logs if all are inserts.
-
-The story of a record is HTML: every version with its values, why it won or lost, and the row that is left.
+The cost of merging is counted in bytes of logs: a snapshot reads them all. The size of a compacted base file is not
+known before: it equals the old size if all log records are updates, and grows by at most the logs if all are inserts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,9 +34,9 @@ _FIRST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionGain:
-    """What compacting some file slices would give, in bytes.
+    """The gain of compacting some file slices, in bytes.
 
-    ``saved_bytes`` are those of the logs that snapshots would no longer merge, ``saved_share`` their part of all logs,
+    ``saved_bytes`` are the bytes of logs that snapshots would no longer merge, ``saved_share`` their part of all logs,
     between 0 and 1. ``read_bytes`` is what the compaction itself reads. It writes between ``least_written_bytes`` and
     ``read_bytes``.
     """
@@ -53,10 +50,10 @@ class CompactionGain:
 
 
 def compaction_gains(costs: Sequence[SliceCost], delta_commits: int) -> tuple[CompactionGain, ...]:
-    """The gain from all slices with logs, from those that Hudi would choose, and from the few with the most logs.
+    """The gains of compacting all slices with logs, the slices that Hudi would choose, and the few with most logs.
 
-    ``costs`` are those of a diagnosis, the most expensive first; ``delta_commits`` is after how many writes a slice is
-    compacted. Empty without logs.
+    ``costs`` come from a diagnosis, the most expensive first. Hudi compacts a slice after ``delta_commits`` writes.
+    Empty without logs.
     """
     merged = [cost for cost in costs if cost.log_files]
     if not merged:
@@ -92,8 +89,8 @@ _Part = TypeVar("_Part")
 class TimelineEntry:
     """An instant of the active timeline.
 
-    ``seconds`` is how long a completed action took, None where the timeline does not say it; of another action, how
-    long ago it was requested. The numbers of rows and bytes are None unless it is a completed commit.
+    ``seconds`` is the duration of a completed action, None if the timeline does not have it; for another action, the
+    time since it was requested. The numbers of rows and bytes are None unless it is a completed commit.
     """
 
     requested_time: str
@@ -116,7 +113,7 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCost:
-    """What the newest slices of a partition cost a reader together; sizes in bytes.
+    """The costs of the newest slices of a partition together; sizes in bytes.
 
     ``most_writes`` is the largest number of writes in the logs of one slice.
     """
@@ -132,9 +129,9 @@ class PartitionCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What there is to say of a table.
+    """The contents of a report about a table.
 
-    ``facts`` are names and values. ``partitions`` are those with the most log bytes first; the slices themselves are in
+    ``facts`` are names and values. ``partitions`` are ordered by log bytes, largest first; the slices themselves are in
     ``diagnosis``. ``pending_compactions`` are instants. ``problems`` are parts that cannot be read, and why.
     """
 
@@ -162,21 +159,21 @@ def gather(
 ) -> Report:
     """Reads what ``doctor`` reads, commits, schemas, and the files that may hold the record keys.
 
-    ``now``, ``deep`` and ``limits`` are as for ``doctor``; ``progress`` is told what is being read.
+    ``now``, ``deep``, ``limits`` and ``progress`` are as for ``doctor``.
 
     Raises:
-        QueryError: ``now`` is no time, or a key no Unicode text.
+        QueryError: ``now`` is not a time, or a key is not valid Unicode.
     """
-    config, tell = table.config, progress or (lambda *_: None)
+    config, report_progress = table.config, progress or (lambda *_: None)
     moment = (
         clock(config.timeline_timezone) if now is None else parse_query_instant(now, config.timeline_timezone, "now")
     )
     limits = limits or Limits()
-    diagnosis = doctor(table, deep=deep, now=moment, limits=limits, progress=tell)
+    diagnosis = doctor(table, deep=deep, now=moment, limits=limits, progress=report_progress)
     problems: list[tuple[str, str]] = []
 
     def part(name: str, read: Callable[[], _Part]) -> _Part | None:
-        tell(name, 0, 0)
+        report_progress(name, 0, 0)
         try:
             return read()
         except QueryError:
@@ -195,9 +192,9 @@ def gather(
         partitions=partition_costs(diagnosis.slices),
         gains=compaction_gains(diagnosis.slices, limits.delta_commits),
         pending_compactions=tuple(
-            one.requested_time
-            for one in table.timeline.instants
-            if one.action is Action.COMPACTION and not one.is_completed
+            instant.requested_time
+            for instant in table.timeline.instants
+            if instant.action is Action.COMPACTION and not instant.is_completed
         ),
         is_merge_on_read=config.table_type is TableType.MERGE_ON_READ,
         columns=part("columns", lambda: table.schema),
@@ -227,7 +224,7 @@ def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
         seconds = row.get("duration_seconds")
     else:
         since = seconds_between(row["requested_time"], now)
-        # The clock may be behind, or in another zone than a timeline that does not name its own.
+        # The clock may be behind, or in another zone than a timeline without a time zone.
         seconds = None if since is None or since < 0 else since
     return TimelineEntry(
         requested_time=row["requested_time"],
@@ -245,10 +242,10 @@ def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
 
 
 def partition_costs(costs: Sequence[SliceCost]) -> tuple[PartitionCost, ...]:
-    """The costs of the partitions, those with the most log bytes first."""
+    """The costs of the partitions, ordered by log bytes, largest first."""
     by_path = groupby(sorted(costs, key=_path), key=_path)
-    partitions = (_partition(path, tuple(pieces)) for path, pieces in by_path)
-    return tuple(sorted(partitions, key=lambda one: (-one.log_bytes, one.path)))
+    partitions = (_partition(path, tuple(costs_of_path)) for path, costs_of_path in by_path)
+    return tuple(sorted(partitions, key=lambda cost: (-cost.log_bytes, cost.path)))
 
 
 def _path(cost: SliceCost) -> str:
@@ -271,7 +268,7 @@ _VERSION_COLUMNS = ("number", "kind", "instant", "ordering", "values", "what bec
 
 
 def story_html(history: RecordHistory) -> str:
-    """An ``article`` of one record key."""
+    """An HTML ``article`` about one record key: every version, why it won or lost, and the resulting row."""
     return "".join(_story(history))
 
 
@@ -283,16 +280,16 @@ def _story(history: RecordHistory) -> Iterator[str]:
         yield f"<p>The record is not in the table; {searched} were searched.</p>\n"
     for group in history.file_groups:
         yield from _group(group)
-    unreadable = [place for group in history.searched_file_groups for place in group.unreadable]
+    unreadable = [item for group in history.searched_file_groups for item in group.unreadable]
     if unreadable:
-        places = "".join(f"<li>{_text(place.text())}</li>" for place in unreadable)
-        yield f"<p>Unreadable, may have held the record:</p>\n<ul>{places}</ul>\n"
+        items = "".join(f"<li>{_text(item.text())}</li>" for item in unreadable)
+        yield f"<p>Unreadable, may have held the record:</p>\n<ul>{items}</ul>\n"
     yield "</article>\n"
 
 
 def _group(group: FileGroupHistory) -> Iterator[str]:
-    place = f"partition {group.partition_path or '(none)'}, file group {group.file_id}"
-    yield f"<table><caption>Versions in {_text(place)}</caption>\n<thead><tr>"
+    location = f"partition {group.partition_path or '(none)'}, file group {group.file_id}"
+    yield f"<table><caption>Versions in {_text(location)}</caption>\n<thead><tr>"
     yield from map(header_cell, _VERSION_COLUMNS)
     yield "</tr></thead>\n<tbody>\n"
     for number, version in enumerate(group.versions, start=1):
@@ -314,9 +311,9 @@ def _version(number: str, version: RecordVersion, verdicts: Sequence[str], *, is
     values = ", ".join(f"{name} = {value}" for name, value in shown.items())
     kind = version.kind if version.delete is None else f"{version.kind} by {version.delete}"
     cells = (ordering, values, "; ".join(verdicts), version.path.rpartition("/")[2] + block + written)
-    of_winner = ' class="winner"' if is_winner else ""
+    attributes = ' class="winner"' if is_winner else ""
     return (
-        f'<tr{of_winner}><th scope="row">{number}</th><td>{_text(kind)}</td>'
+        f'<tr{attributes}><th scope="row">{number}</th><td>{_text(kind)}</td>'
         f'<td class="whole">{_text(version.instant_time)}</td>'
         + "".join(f"<td>{_text(cell)}</td>" for cell in cells)
         + "</tr>\n"

@@ -1,12 +1,12 @@
 """A report as one HTML page with its own style and script: nothing is loaded, and no request is allowed.
 
-Large tables are drawn by the script, which searches, sorts and shows the rows that are embedded as JSON in parts; all
-else is there without it. In the JSON, ``names`` are partition paths, ``partitions`` and ``slices`` begin with a place
-in them.
+The script draws large tables, which it can search and sort, from rows that are embedded as JSON; everything else is
+there without it. In the JSON, ``names`` are partition paths; ``partitions`` and ``slices`` start with an index into
+them.
 
-The timeline is drawn with a column for each instant, a lane for each action, and below how long each took, in a
-logarithmic scale. The state of an instant is in its shape, as well as in its fill: completed ones are squares, those in
-flight have a thick border and those requested a thin one.
+The timeline has a column for each instant, a lane for each action, and the durations below on a logarithmic scale. The
+state of an instant has a shape as well as a fill: completed instants are squares, instants in flight have a thick
+border, and requested ones a thin one.
 """
 
 import json
@@ -24,12 +24,12 @@ from hudi_bridge.tools.checks.html_page import finding_head, finding_row, subtit
 from hudi_bridge.tools.report.contents import CompactionGain, PartitionCost, Report, TimelineEntry, story_html
 
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
-MOST_DRAWN = 400
-"""The newest instants that are drawn."""
+MAX_DRAWN = 400
+"""How many instants, from the newest on, are drawn."""
 _LABELS, _WIDTH, _LANE, _DURATIONS, _TIMES = 130, 1000, 26, 90, 34
-_NARROWEST, _WIDEST = 6, 60
+_MIN_SLOT, _MAX_SLOT = 6, 60
 _MARK = 14
-_LEAST_SECONDS = 0.1
+_MIN_SECONDS = 0.1
 _GRID = ((1, "1 s"), (60, "1 min"), (3600, "1 h"), (86_400, "1 day"))
 _TICK_EVERY = 150
 _KINDS = {
@@ -42,16 +42,16 @@ _KINDS = {
     Action.RESTORE: "undo",
     Action.SAVEPOINT: "savepoint",
 }
-MOST_SLICES = 20_000
-MOST_PARTITIONS = 10_000
-MOST_INSTANTS = 5_000
-"""How many of each are in a page, so that it stays small: the most expensive ones, and the newest instants."""
-_MOST_EXTRA = 20
+MAX_SLICES = 20_000
+MAX_PARTITIONS = 10_000
+MAX_INSTANTS = 5_000
+"""The limits keep the page small: the most expensive partitions and slices, and the newest instants, are listed."""
+_MAX_EXTRA = 20
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
-_MOST_FINDINGS = 500
-_MOST_VERSIONS = 100
-_MOST_CHANGES = 100
-_MOST_COLUMNS = 1000
+_MAX_FINDINGS = 500
+_MAX_VERSIONS = 100
+_MAX_CHANGES = 100
+_MAX_COLUMNS = 1000
 _SECTIONS = (
     ("findings", "Findings"),
     ("timeline", "Timeline"),
@@ -145,9 +145,9 @@ def _findings(report: Report) -> Iterator[str]:
         yield f'<label><input type="checkbox" value="{severity}" checked> {severity} ({number:,})</label>'
     yield '</fieldset>\n<p role="status" id="findings-status"></p>\n<div class="scrolls" tabindex="0" role="region" '
     yield f'aria-label="Findings">\n<table><caption>Findings</caption>\n<thead>{finding_head()}</thead>\n<tbody>\n'
-    yield from map(finding_row, findings[:_MOST_FINDINGS])
+    yield from map(finding_row, findings[:_MAX_FINDINGS])
     yield "</tbody></table>\n</div>\n"
-    yield _left_out(len(findings), _MOST_FINDINGS, "findings", "hudi-bridge doctor shows all")
+    yield _left_out(len(findings), _MAX_FINDINGS, "findings", "hudi-bridge doctor shows all")
 
 
 def _timeline(report: Report) -> Iterator[str]:
@@ -163,11 +163,11 @@ def _timeline(report: Report) -> Iterator[str]:
         "on a logarithmic scale; table versions up to 6 do not record it. "
         "Arrow keys lead from instant to instant.</p>\n"
     )
-    yield _left_out(len(entries), MOST_DRAWN, "instants", "the newest are drawn")
+    yield _left_out(len(entries), MAX_DRAWN, "instants", "the newest are drawn")
     yield f'<div class="scrolls">\n{draw_timeline(entries)}</div>\n'
     yield '<div id="instant" role="status" aria-label="The chosen instant">Choose an instant.</div>\n'
     yield from _paged_table("instants", "Instants, the newest first", "Search instants", _INSTANTS)
-    yield _left_out(len(entries), MOST_INSTANTS, "instants", "the newest are listed")
+    yield _left_out(len(entries), MAX_INSTANTS, "instants", "the newest are listed")
 
 
 def _files(report: Report) -> Iterator[str]:
@@ -180,9 +180,9 @@ def _files(report: Report) -> Iterator[str]:
         "a snapshot reads all of them, beside the base files. Choose a partition to see its slices.</p>\n"
     )
     yield from _paged_table("partitions", "Partitions", "Search partitions", _PARTITIONS)
-    yield _left_out(len(report.partitions), MOST_PARTITIONS, "partitions", "those with the most logs are listed")
+    yield _left_out(len(report.partitions), MAX_PARTITIONS, "partitions", "those with the most logs are listed")
     yield from _paged_table("slices", "File slices", "Search file slices", _SLICES)
-    yield _left_out(len(costs), MOST_SLICES, "file slices", "those with the most logs are listed")
+    yield _left_out(len(costs), MAX_SLICES, "file slices", "those with the most logs are listed")
 
 
 def _compaction(report: Report) -> Iterator[str]:
@@ -230,10 +230,10 @@ def _schema(report: Report) -> Iterator[str]:
         yield f"<details><summary>{counted(len(report.columns), 'column')} now</summary>\n<table>"
         yield f"<caption>Columns</caption>\n<thead><tr>{header_cell('column')}{header_cell('type')}</tr></thead>\n"
         yield "<tbody>\n"
-        for field in [*report.columns][:_MOST_COLUMNS]:
+        for field in [*report.columns][:_MAX_COLUMNS]:
             yield f'<tr><th scope="row">{_text(field.name)}</th><td>{_text(str(field.type))}</td></tr>\n'
         yield "</tbody></table>\n</details>\n"
-        yield _left_out(len(report.columns), _MOST_COLUMNS, "columns", "the first are listed")
+        yield _left_out(len(report.columns), _MAX_COLUMNS, "columns", "the first are listed")
 
 
 def _versions(versions: Sequence[SchemaVersion]) -> Iterator[str]:
@@ -242,17 +242,17 @@ def _versions(versions: Sequence[SchemaVersion]) -> Iterator[str]:
     yield f"<table><caption>Versions of the schema, the newest first</caption>\n<thead><tr>{header_cell('since')}"
     yield f"{header_cell('columns', is_number=True)}{header_cell('what has changed')}</tr></thead>\n<tbody>\n"
     newest_first = [*enumerate(versions)][::-1]
-    for number, version in newest_first[:_MOST_VERSIONS]:
+    for number, version in newest_first[:_MAX_VERSIONS]:
         changes = _listed([str(change) for change in version.changes]) if number else "the first version"
         yield f'<tr><th scope="row">{_text(time_text(version.instant))}</th>'
         yield f'<td class="number">{len(version.arrow_schema):,}</td><td>{changes}</td></tr>\n'
     yield "</tbody></table>\n"
-    yield _left_out(len(versions), _MOST_VERSIONS, "versions", "the newest are listed")
+    yield _left_out(len(versions), _MAX_VERSIONS, "versions", "the newest are listed")
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = [f"and {len(texts) - _MOST_CHANGES:,} more"] if len(texts) > _MOST_CHANGES else []
-    return "<br>".join(_text(text) for text in (*texts[:_MOST_CHANGES], *more))
+    more = [f"and {len(texts) - _MAX_CHANGES:,} more"] if len(texts) > _MAX_CHANGES else []
+    return "<br>".join(_text(text) for text in (*texts[:_MAX_CHANGES], *more))
 
 
 def _records(report: Report) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _records(report: Report) -> Iterator[str]:
 
 
 def _paged_table(name: str, caption: str, label: str, columns: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """A table without rows, which the script fills; each column has a name and what its values are."""
+    """A table without rows, which the script fills; each column has a name and a kind of values."""
     yield f'<p><label for="{name}-search">{label}</label> <input type="search" id="{name}-search"'
     yield f' aria-describedby="{name}-status">'
     if name == "slices":
@@ -273,15 +273,15 @@ def _paged_table(name: str, caption: str, label: str, columns: Iterable[tuple[st
     yield f'</p>\n<p role="status" id="{name}-status"></p>\n'
     yield f'<div class="scrolls"><table id="{name}"><caption>{caption}</caption>\n<thead><tr>'
     for column, kind in columns:
-        of_number = ' class="number"' if kind in _NUMBERS else ""
-        yield f'<th scope="col"{of_number} aria-sort="none" data-kind="{kind}">'
+        number_class = ' class="number"' if kind in _NUMBERS else ""
+        yield f'<th scope="col"{number_class} aria-sort="none" data-kind="{kind}">'
         yield f'<button type="button">{column}</button></th>'
     yield "</tr></thead>\n<tbody></tbody></table></div>\n"
     yield f'<p><button type="button" id="{name}-more" hidden>Show more</button></p>\n'
 
 
-def _left_out(there: int, most: int, what: str, which: str) -> str:
-    return "" if there <= most else f'<p class="dim">{most:,} of {there:,} {what}: {which}.</p>\n'
+def _left_out(total: int, limit: int, what: str, which: str) -> str:
+    return "" if total <= limit else f'<p class="dim">{limit:,} of {total:,} {what}: {which}.</p>\n'
 
 
 def _text(text: str) -> str:
@@ -289,55 +289,54 @@ def _text(text: str) -> str:
 
 
 def embedded(report: Report) -> str:
-    """The JSON text of a report, which may stand in a ``script`` element: it has none of ``<``, ``>`` and ``&``."""
-    slices, partitions = report.diagnosis.slices[:MOST_SLICES], report.partitions[:MOST_PARTITIONS]
-    names = dict.fromkeys((*(one.path for one in partitions), *(one.partition_path for one in slices)))
-    places = {path: place for place, path in enumerate(names)}
-    log_bytes = sum(one.log_bytes for one in report.partitions)
+    """The JSON text of a report without ``<``, ``>`` and ``&``, so that it can be in a ``script`` element."""
+    slices, partitions = report.diagnosis.slices[:MAX_SLICES], report.partitions[:MAX_PARTITIONS]
+    names = dict.fromkeys((*(cost.path for cost in partitions), *(cost.partition_path for cost in slices)))
+    indexes = {path: index for index, path in enumerate(names)}
+    log_bytes = sum(cost.log_bytes for cost in report.partitions)
     content = {
-        "names": [_without_surrogates(path) or "(none)" for path in places],
-        "partitions": [_partition_row(one, places[one.path], log_bytes) for one in partitions],
-        "slices": [_slice_row(one, places[one.partition_path]) for one in slices],
+        "names": [_without_surrogates(path) or "(none)" for path in indexes],
+        "partitions": [_partition_row(cost, indexes[cost.path], log_bytes) for cost in partitions],
+        "slices": [_slice_row(cost, indexes[cost.partition_path]) for cost in slices],
         "instants": list(_instant_rows(report.timeline)),
     }
     return json.dumps(content, separators=(",", ":")).translate(_ESCAPES)
 
 
-def _partition_row(one: PartitionCost, place: int, log_bytes: int) -> Sequence[Any]:
-    share = one.log_bytes / log_bytes if log_bytes else 0
+def _partition_row(cost: PartitionCost, index: int, log_bytes: int) -> Sequence[Any]:
+    share = cost.log_bytes / log_bytes if log_bytes else 0
     return (
-        place,
-        one.slices,
-        one.base_bytes,
-        one.log_bytes,
-        one.log_files,
-        one.most_writes,
-        one.overdue,
+        index,
+        cost.slices,
+        cost.base_bytes,
+        cost.log_bytes,
+        cost.log_files,
+        cost.most_writes,
+        cost.overdue,
         round(share, 4),
     )
 
 
-def _slice_row(one: SliceCost, place: int) -> Sequence[Any]:
-    ratio = None if one.log_ratio is None else round(one.log_ratio, 3)
+def _slice_row(cost: SliceCost, index: int) -> Sequence[Any]:
+    ratio = None if cost.log_ratio is None else round(cost.log_ratio, 3)
     return (
-        place,
-        _without_surrogates(one.file_id),
-        one.base_bytes,
-        one.log_bytes,
-        one.log_files,
-        one.delta_commits,
+        index,
+        _without_surrogates(cost.file_id),
+        cost.base_bytes,
+        cost.log_bytes,
+        cost.log_files,
+        cost.delta_commits,
         ratio,
     )
 
 
 def _instant_rows(timeline: Sequence[TimelineEntry]) -> Iterable[Sequence[Any]]:
-    """The newest instants, each with its number in the timeline, and at the end what the panel shows beside."""
-    first = max(0, len(timeline) - MOST_INSTANTS)
+    """Yields the newest instants, with their number in the timeline, and last what the panel beside them shows."""
+    first = max(0, len(timeline) - MAX_INSTANTS)
     for number, entry in enumerate(timeline[first:], start=first):
         seconds = None if entry.seconds is None else round(entry.seconds, 3)
         extra = [
-            (_without_surrogates(name), _without_surrogates(value))
-            for name, value in entry.extra_metadata[:_MOST_EXTRA]
+            (_without_surrogates(name), _without_surrogates(value)) for name, value in entry.extra_metadata[:_MAX_EXTRA]
         ]
         yield (
             entry.requested_time,
@@ -368,14 +367,14 @@ def draw_timeline(entries: Sequence[TimelineEntry]) -> str:
 
 
 def _drawing(entries: Sequence[TimelineEntry]) -> Iterator[str]:
-    first = max(0, len(entries) - MOST_DRAWN)
+    first = max(0, len(entries) - MAX_DRAWN)
     drawn = entries[first:]
-    found = {entry.action for entry in drawn}
-    lanes = [str(action) for action in Action if action in found]
-    slot = min(_WIDEST, max(_NARROWEST, (_WIDTH - _LABELS) / len(drawn)))
+    actions = {entry.action for entry in drawn}
+    lanes = [str(action) for action in Action if action in actions]
+    slot = min(_MAX_SLOT, max(_MIN_SLOT, (_WIDTH - _LABELS) / len(drawn)))
     width = max(_WIDTH, _LABELS + slot * len(drawn))
     floor = len(lanes) * _LANE + _DURATIONS
-    most = max([1.0, *(entry.seconds for entry in drawn if entry.seconds is not None)])
+    longest = max([1.0, *(entry.seconds for entry in drawn if entry.seconds is not None)])
     yield (
         f'<svg class="timeline" role="group" aria-label="Timeline" viewBox="0 0 {width:g} {floor + _TIMES}" '
         f'width="{width:g}" height="{floor + _TIMES}">\n'
@@ -385,30 +384,30 @@ def _drawing(entries: Sequence[TimelineEntry]) -> Iterator[str]:
         yield f'<text class="lane" x="0" y="{middle + 4:g}">{page_text(action)}</text>'
         yield f'<line class="grid" x1="{_LABELS}" x2="{width:g}" y1="{middle:g}" y2="{middle:g}"/>\n'
     for seconds, name in _GRID:
-        if seconds <= most:
-            y = floor - _height(seconds, most)
+        if seconds <= longest:
+            y = floor - _height(seconds, longest)
             yield f'<text class="lane" x="{_LABELS - 8}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
             yield f'<line class="grid" x1="{_LABELS}" x2="{width:g}" y1="{y:.1f}" y2="{y:.1f}"/>\n'
-    for place, entry in enumerate(drawn):
-        left = _LABELS + place * slot
+    for index, entry in enumerate(drawn):
+        left = _LABELS + index * slot
         middle = lanes.index(entry.action) * _LANE + _LANE / 2
-        yield from _instant(entry, first + place, left, slot, middle, floor, most)
+        yield from _instant(entry, first + index, left, slot, middle, floor, longest)
     yield from _times(drawn, slot, floor)
     yield "</svg>\n"
 
 
 def _instant(
-    entry: TimelineEntry, number: int, left: float, slot: float, middle: float, floor: int, most: float
+    entry: TimelineEntry, number: int, left: float, slot: float, middle: float, floor: int, longest: float
 ) -> Iterator[str]:
     size = min(_MARK, slot - 2)
     kind = _KINDS.get(Action(entry.action), "write")
     x = left + (slot - size) / 2
-    said = page_text(instant_text(entry))
-    yield f'<g class="instant {kind} {entry.state}" data-instant="{number}" role="img" aria-label="{said}">'
-    yield f'<title>{said}</title><rect class="hit" x="{left:.1f}" y="0" width="{slot:.1f}" height="{floor}"/>'
+    label = page_text(instant_text(entry))
+    yield f'<g class="instant {kind} {entry.state}" data-instant="{number}" role="img" aria-label="{label}">'
+    yield f'<title>{label}</title><rect class="hit" x="{left:.1f}" y="0" width="{slot:.1f}" height="{floor}"/>'
     yield f'<rect class="mark" x="{x:.1f}" y="{middle - _MARK / 2:g}" width="{size:.1f}" height="{_MARK}"/>'
     if entry.seconds is not None:
-        height = max(1.0, _height(entry.seconds, most))
+        height = max(1.0, _height(entry.seconds, longest))
         top = floor - height
         yield f'<rect class="mark" x="{x:.1f}" y="{top:.1f}" width="{size:.1f}" height="{height:.1f}"/>'
     yield "</g>\n"
@@ -422,27 +421,27 @@ def instant_text(entry: TimelineEntry) -> str:
     return f"{entry.requested_time} {entry.action} {entry.state}{took}"
 
 
-def _height(seconds: float, most: float) -> float:
+def _height(seconds: float, longest: float) -> float:
     """The height of a duration in the drawing."""
-    least = log10(_LEAST_SECONDS)
-    part = (log10(max(seconds, _LEAST_SECONDS)) - least) / (log10(max(most, 1.0)) - least)
+    least = log10(_MIN_SECONDS)
+    part = (log10(max(seconds, _MIN_SECONDS)) - least) / (log10(max(longest, 1.0)) - least)
     return part * (_DURATIONS - 20)
 
 
 def _times(drawn: Sequence[TimelineEntry], slot: float, floor: int) -> Iterator[str]:
-    """The requested times of some instants, far enough from each other, the newest in any case."""
-    every = max(1, -(-_TICK_EVERY // int(slot)))
-    places = range(len(drawn) - 1, -1, -every)
-    for place in places:
-        x = _LABELS + (place + 0.5) * slot
-        anchor = "end" if x + _TICK_EVERY / 2 > _WIDTH and place == len(drawn) - 1 else "middle"
-        text = page_text(time_text(drawn[place].requested_time))
+    """Yields the requested times of some instants, far enough from each other, always with the newest."""
+    step = max(1, -(-_TICK_EVERY // int(slot)))
+    indexes = range(len(drawn) - 1, -1, -step)
+    for index in indexes:
+        x = _LABELS + (index + 0.5) * slot
+        anchor = "end" if x + _TICK_EVERY / 2 > _WIDTH and index == len(drawn) - 1 else "middle"
+        text = page_text(time_text(drawn[index].requested_time))
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 8}"/>'
         yield f'<text class="lane" x="{x:.1f}" y="{floor + 22}" text-anchor="{anchor}">{text}</text>\n'
 
 
 def time_text(instant: str) -> str:
-    """An instant to the second, as it is if it is no time."""
+    """An instant to the second, or the text itself if it is not a time."""
     moment = time_of(instant)
     return instant if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
 

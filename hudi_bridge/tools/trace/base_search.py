@@ -1,7 +1,7 @@
-"""The files in which versions of a record are searched for, and its rows in a base file.
+"""Finds the files that may hold versions of a record, and the rows of its key in a base file.
 
-The files are those of a snapshot, and log files that it does not read. A base file is read only as far as its indexes
-and statistics require.
+Of a base file, only what its indexes and statistics do not rule out is read. Log files that a snapshot does not read
+are searched too.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ _CHECKS = {
 class BaseRows:
     """The rows of a key in a base file, with all columns of the query.
 
-    ``positions`` are those of the rows among the ``file_rows`` rows of the file.
+    ``positions`` are the positions of the rows among the ``file_rows`` rows of the file.
     """
 
     check: BaseCheck
@@ -59,7 +59,7 @@ class BaseRows:
 
 
 def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) -> BaseRows:
-    """The rows of a key in the base file of a split; more than one only if a writer allowed duplicates.
+    """The rows of a key in the base file of a split; several only if a writer allowed duplicates.
 
     Raises:
         CorruptBaseFileError: the file is not valid Parquet, or the key range or Bloom filter in its footer is damaged.
@@ -74,10 +74,10 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
         return _read(base, split, record_key)
 
 
-def base_versions(found: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
+def base_versions(base: BaseRows, split: RealtimeFileSplit, rule: MergeRule | None) -> tuple[RecordVersion, ...]:
     """The rows as versions, with ordering values if the rule compares them."""
     fields = rule.ordering_fields if rule is not None and rule.uses_ordering else ()
-    rows = (pa.Table.from_batches([found.rows.slice(number, 1)]) for number in range(found.rows.num_rows))
+    rows = (pa.Table.from_batches([base.rows.slice(number, 1)]) for number in range(base.rows.num_rows))
     return tuple(
         RecordVersion(
             instant_time=split.base_instant_time,
@@ -107,7 +107,7 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
     keys = base.view(context.key_columns)
     groups = keys.matching_row_groups(RowRequest.of(context.schema, (), _key_filter(context, record_key)))
     positions: list[int] = []
-    pieces = []
+    batches = []
     for group in groups:
         start = int(base.row_group_starts[group])
         hits: list[int] = []
@@ -116,13 +116,13 @@ def _read(base: OpenBaseFile, split: RealtimeFileSplit, record_key: str) -> Base
             hits += (np.flatnonzero(equal.to_numpy(zero_copy_only=False)) + start).tolist()
             start += batch.num_rows
         if hits:
-            pieces += _rows_at(base, context, group, hits)
+            batches += _rows_at(base, context, group, hits)
             positions += hits
     return BaseRows(
         check=BaseCheck.READ if groups else BaseCheck.KEY_RANGE,
         file_rows=base.num_rows,
-        rows=pa.Table.from_batches(pieces, context.schema).combine_chunks().to_batches()[0]
-        if pieces
+        rows=pa.Table.from_batches(batches, context.schema).combine_chunks().to_batches()[0]
+        if batches
         else _nothing(split, BaseCheck.READ).rows,
         positions=np.array(positions, dtype=np.int64),
     )
@@ -132,20 +132,22 @@ def _rows_at(base: OpenBaseFile, context: ReadContext, group: int, positions: li
     """The rows of a row group at ascending positions in the file, with all columns."""
     everything = base.view(context.schema.names)
     start = int(base.row_group_starts[group])
-    pieces = []
+    batches = []
     for stored in everything.stored_batches(group):
         end = start + stored.num_rows
-        chosen = [position - start for position in positions if start <= position < end]
-        if chosen:
-            pieces.append(everything.evolve(stored.take(pa.array(chosen, pa.int64()))))
+        indices = [position - start for position in positions if start <= position < end]
+        if indices:
+            batches.append(everything.evolve(stored.take(pa.array(indices, pa.int64()))))
         if positions[-1] < end:
             break
         start = end
-    return pieces
+    return batches
 
 
 def _key_filter(context: ReadContext, record_key: str) -> pc.Expression | None:
-    """A filter for rows of the key, for row group statistics; None if the key's text does not determine the value."""
+    """A filter for the key, to be compared with row group statistics; None if the key's text does
+    not determine the value.
+    """
     names = context.key_columns
     kind = context.schema.field(names[0]).type
     if len(names) > 1 or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
@@ -161,8 +163,8 @@ def slices_to_search(
 ) -> list[tuple[RealtimeFileSplit, tuple[str, ...]]]:
     """The splits of the snapshot, each with the log files of its file group that the snapshot does not read.
 
-    They are those of one partition if its path is given, and without partitions that the filter rules out. A file group
-    that has only such log files is a split without files.
+    With a path, only splits of this partition are returned; partitions that the filter rules out are left out. A file
+    group with only such log files is a split without files.
     """
     partition_path = partition_path and partition_path.strip("/")
     context = planner.context(QueryType.SNAPSHOT)
@@ -176,26 +178,26 @@ def slices_to_search(
     slices = []
     for group in sorted(others):
         split = splits.get(group) or _empty_split(group, planner)
-        # In older layouts, log files written after a pending compaction have its instant, and are read.
+        # In older layouts, log files written after a pending compaction have its instant, and a snapshot reads them.
         slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
     return slices
 
 
 def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> list[tuple[str, str]]:
-    """File ids and paths of log files that, by their names, a snapshot does not read, in log file order.
+    """File ids and paths of the log files that a snapshot does not read, by their names, in log file order.
 
-    Log files of earlier file slices are not included: their records are in a base file.
+    Log files of earlier file slices are left out, because their records are in a base file.
     """
     names = ((parse_log_file_name(info.name), info.path) for info in files if info.name.startswith("."))
-    found = [
+    uncounted = [
         (name, path)
         for name, path in names
         if name is not None
         and not name.is_cdc
         and (name.instant_time > context.latest_instant or not context.is_committed(name.instant_time))
     ]
-    found.sort(key=lambda item: item[0].sort_key)
-    return [(name.file_id, path) for name, path in found]
+    uncounted.sort(key=lambda item: item[0].sort_key)
+    return [(name.file_id, path) for name, path in uncounted]
 
 
 def _empty_split(group: GroupId, planner: SplitPlanner) -> RealtimeFileSplit:

@@ -1,4 +1,4 @@
-"""Finds the versions of a record key in log files, including those that do not count."""
+"""Finds the versions of a record key in log files, including versions that do not count."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,9 +26,8 @@ from hudi_bridge.tools.trace.verdicts import RecordVersion, UncountedVersion, Un
 class LogVersions:
     """The versions of a key in log files.
 
-    ``versions`` are those that count, in merge order; ``blocks`` holds the same versions as merge input, one entry per
-    block. With ``by_position``, every block that counts tells the positions of its records in the base file, by which
-    base rows meet them.
+    ``versions`` are the versions that count, in merge order; ``blocks`` has the same versions as merge input, one entry
+    per block. With ``by_position``, base rows are matched by positions, which every block that counts stores.
     """
 
     versions: tuple[RecordVersion, ...]
@@ -49,9 +48,8 @@ def find_log_versions(
 ) -> LogVersions:
     """The versions of a key in the log files of a split, and in ``other_paths``: uncounted log files of its file group.
 
-    With the number of ``base_rows`` of the base file, positions of records in it are also read, for which every block
-    is decoded; with 0, none are. Holds the log files in memory, or maps them from disk if they are larger than the
-    memory for logs.
+    If ``base_rows``, the number of rows of the base file, is not 0, every block is decoded to get the positions of its
+    records. Holds the log files in memory, or maps them from disk if they are larger than the memory for logs.
 
     Raises:
         CorruptLogFileError: a log file of the split is damaged in a way that Hudi does not skip.
@@ -63,9 +61,9 @@ def find_log_versions(
     scans |= others
     for scan in scans.values():
         unreadable += [UnreadablePlace(path=bad.path, offset=bad.offset, reason=bad.reason) for bad in scan.corrupt]
-    told = RecordPositions(split, live, base_rows)
-    search = _KeySearch(split, rule, record_key, scans, told)
-    by_position = told.are_complete and search.have_positions(live)
+    record_positions = RecordPositions(split, live, base_rows)
+    search = _KeySearch(split, rule, record_key, scans, record_positions)
+    by_position = record_positions.are_complete and search.have_positions(live)
     blocks = []
     versions: list[RecordVersion] = []
     for block in live:
@@ -118,7 +116,7 @@ class _KeySearch:
         rule: MergeRule,
         record_key: str,
         scans: Mapping[str, ScanResult],
-        told: RecordPositions,
+        record_positions: RecordPositions,
     ) -> None:
         self._split = split
         self._rule = rule
@@ -130,28 +128,28 @@ class _KeySearch:
             for number, block in enumerate(scan.blocks, start=1)
         }
         self._bytes_of_key = re.compile(re.escape(record_key.encode("utf-8", "surrogatepass")))
-        self._of_keys = BlockDecoder(split, (), record_positions=told)
-        self._of_all = BlockDecoder(split, split.context.schema.names, record_positions=told)
+        self._key_decoder = BlockDecoder(split, (), record_positions=record_positions)
+        self._row_decoder = BlockDecoder(split, split.context.schema.names, record_positions=record_positions)
 
     def have_positions(self, blocks: Iterable[LogBlock]) -> bool:
-        """Whether all records of blocks have positions that the base file has."""
-        return all(self._of_keys.decode(block).base_positions is not None for block in blocks)
+        """Whether all records of blocks have valid positions in the base file."""
+        return all(self._key_decoder.decode(block).base_positions is not None for block in blocks)
 
     def complete_records(self, block: LogBlock) -> LogRecords | None:
         """The records of the key in a block, with all columns of the query; None if there are none."""
         records = self.records(block)
         if records is None or records.rows is None:
             return records
-        complete = self._of_all.decode(block)
+        complete = self._row_decoder.decode(block)
         return selected(complete, self._is_of_key(complete))
 
     def records(self, block: LogBlock) -> LogRecords | None:
         """The records of the key in a block, with the columns that merging needs; None if there are none."""
         if self._stores_keys_as_text(block) and self._bytes_of_key.search(memoryview(block.content)) is None:
             return None
-        records = self._of_keys.decode(block)
-        chosen = self._is_of_key(records)
-        return selected(records, chosen) if chosen.any() else None
+        records = self._key_decoder.decode(block)
+        mask = self._is_of_key(records)
+        return selected(records, mask) if mask.any() else None
 
     def records_of_uncounted(self, block: LogBlock) -> LogRecords | None:
         """As ``complete_records``, but with the columns that merging needs if others cannot be read."""
@@ -165,27 +163,27 @@ class _KeySearch:
         return block.kind.has_plain_rows and self._split.context.populates_meta_fields
 
     def versions(self, block: LogBlock, records: LogRecords) -> Iterator[RecordVersion]:
-        """The records of a block as versions, with the block's number and offset."""
-        for place in range(len(records.keys)):
-            row = None if records.rows is None else pa.Table.from_batches([records.rows.slice(place, 1)])
+        """Yields the records of a block as versions, with the block's number and offset."""
+        for index in range(len(records.keys)):
+            row = None if records.rows is None else pa.Table.from_batches([records.rows.slice(index, 1)])
             yield RecordVersion(
                 instant_time=block.instant_time or "",
                 path=block.path,
                 block_number=self._numbers[block.path, block.offset],
                 offset=block.offset,
-                ordering=tuple(column[place].as_py() for column in records.ordering),
-                delete="delete block" if row is None else _delete_text(row, self._rule, marked=records.marked[place]),
+                ordering=tuple(column[index].as_py() for column in records.ordering),
+                delete="delete block" if row is None else _delete_text(row, self._rule, marked=records.marked[index]),
                 is_partial=block.is_partial,
                 absent=records.absent,
-                is_delete=bool(records.is_delete[place]),
-                always_deletes=bool(records.always_deletes[place]),
-                marked=bool(records.marked[place]),
+                is_delete=bool(records.is_delete[index]),
+                always_deletes=bool(records.always_deletes[index]),
+                marked=bool(records.marked[index]),
                 row=self._split.context.schema.empty_table() if row is None else row,
             )
 
     def uncounted(self, counted: set[tuple[str, int]]) -> tuple[list[UncountedVersion], list[UnreadablePlace]]:
         """The versions in blocks that are not in ``counted``, and the blocks that cannot be decoded."""
-        found: list[UncountedVersion] = []
+        uncounted_versions: list[UncountedVersion] = []
         undecodable = []
         for position, block in enumerate(self._blocks):
             if not block.holds_records or (block.path, block.offset) in counted:
@@ -198,13 +196,13 @@ class _KeySearch:
                 continue
             if records is not None:
                 versions = self.versions(block, records)
-                found += [UncountedVersion(version=version, reason=reason) for version in versions]
-        return found, undecodable
+                uncounted_versions += [UncountedVersion(version=version, reason=reason) for version in versions]
+        return uncounted_versions, undecodable
 
     def _is_of_key(self, records: LogRecords) -> Booleans:
         equal = pc.equal(records.keys, pa.scalar(self._record_key)).fill_null(False)  # noqa: FBT003
-        found: Booleans = equal.to_numpy(zero_copy_only=False)
-        return found
+        mask: Booleans = equal.to_numpy(zero_copy_only=False)
+        return mask
 
 
 def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:

@@ -1,6 +1,7 @@
-"""Traces one record key through the files of a snapshot: its versions, which of them win and why, and the row.
+"""The history of one record key in the files of a snapshot: its versions, which of them win and why, and the resulting
+row.
 
-The resulting row is merged by the functions that merge whole file slices.
+The functions that merge whole file slices also merge the resulting row.
 """
 
 import re
@@ -63,16 +64,20 @@ _ROW = "row"
 class FileGroupHistory:
     """The history of a record key in one file group.
 
-    ``versions`` are those that count, numbered from 1: rows of the base file, then log versions in merge order.
-    ``verdicts`` are the comparisons of two of them, in merge order. ``winner`` is the number of the version that
-    remains, which may be a delete; None without versions. ``sources`` holds for each column of the resulting row the
-    number of the version from which its value comes. ``result`` has the rows of the key that a snapshot returns: at
-    most one, unless the base file has several. Of these only one is merged with the log, or, where log blocks tell
-    positions, each with the log versions of its own; ``winner`` and ``sources`` are those of the first.
-
-    ``uncounted`` are versions that a snapshot does not see. ``unreadable`` are damaged places in log files that may
-    have had the key. ``base_check`` is how far the base file was read, ``log_files`` the number of log files that were
-    read.
+    Attributes:
+        partition_path: the partition.
+        file_id: the file group.
+        base_check: how far the base file was read.
+        log_files: the number of log files that were read.
+        versions: the versions that count, numbered from 1: rows of the base file, then log versions in merge order.
+        verdicts: the comparisons of two of them, in merge order.
+        winner: the number of the version that remains, which may be a delete; None without versions.
+        sources: for each column of the resulting row, the number of the version that its value comes from.
+        result: the rows of the key that a snapshot returns: at most one, unless the base file has several. Then only
+            the first is merged with the log or, if log blocks store positions, each with its own log versions;
+            ``winner`` and ``sources`` belong to the first.
+        uncounted: versions that a snapshot does not see.
+        unreadable: damaged places in log files that may have had the key.
 
     Part of a ``RecordHistory``.
     """
@@ -96,7 +101,7 @@ class FileGroupHistory:
 
     def verdict_texts(self, number: int) -> tuple[str, ...]:
         """The results of comparing a version, by number, with earlier ones; empty for the first version."""
-        numbers = {one for verdict in self.verdicts for one in (verdict.winner, verdict.loser)}
+        numbers = {version_number for verdict in self.verdicts for version_number in (verdict.winner, verdict.loser)}
         if self.versions[number - 1].is_base_row:
             is_left_out = bool(self.verdicts) and number not in numbers
             return ("no log version meets this row",) if is_left_out else ()
@@ -108,7 +113,7 @@ class FileGroupHistory:
 class RecordHistory:
     """The history of a record key as of an instant.
 
-    ``searched_file_groups`` are ordered by partition and file id. ``rule`` names the table's merge rule.
+    ``searched_file_groups`` are ordered by partition and file id. ``rule`` is the name of the table's merge rule.
 
     Made by ``hudi_bridge.tools.history_of``.
     """
@@ -122,9 +127,9 @@ class RecordHistory:
     def __repr__(self) -> str:
         groups = self.file_groups
         versions = sum(len(group.versions) + len(group.uncounted) for group in groups)
-        found = f"{counted(versions, 'version')} in {counted(len(groups), 'file group')}"
-        left = counted(self.result.num_rows, "row")
-        return f"<RecordHistory {self.record_key!r} as of {self.instant}: {found}, {left} left>"
+        versions_text = f"{counted(versions, 'version')} in {counted(len(groups), 'file group')}"
+        rows_text = counted(self.result.num_rows, "row")
+        return f"<RecordHistory {self.record_key!r} as of {self.instant}: {versions_text}, {rows_text} left>"
 
     def _repr_html_(self) -> str:
         properties = (("record key", self.record_key), ("instant", self.instant), ("rule", self.rule))
@@ -134,7 +139,7 @@ class RecordHistory:
 
     @property
     def file_groups(self) -> tuple[FileGroupHistory, ...]:
-        """The file groups that have the key; several if it is in several partitions."""
+        """The file groups that have the key; several if several partitions have it."""
         return tuple(group for group in self.searched_file_groups if group.holds_key)
 
     @property
@@ -149,16 +154,18 @@ class RecordHistory:
         ones, or the reason why it does not count. ``wins`` marks the version that remains. ``row`` has the values of a
         version, null in a delete block; ``absent`` names the columns that it does not carry, which are null there.
         """
-        found = [row for group in self.file_groups for row in _version_rows(group)]
-        facts = pa.Table.from_pylist([{"record_key": self.record_key, **row} for row, _ in found], history_schema(None))
-        rows: Any = [_image(version, self.schema) for _, version in found]
+        entries = [row for group in self.file_groups for row in _version_rows(group)]
+        facts = pa.Table.from_pylist(
+            [{"record_key": self.record_key, **row} for row, _ in entries], history_schema(None)
+        )
+        rows: Any = [_image(version, self.schema) for _, version in entries]
         kind: Any = pa.struct(list(self.schema))
         images = pa.chunked_array(rows, kind)
         return facts.append_column(history_schema(self.schema).field(_ROW), images)
 
 
 def history_schema(columns: pa.Schema | None) -> pa.Schema:
-    """The columns of a history as a table; with ``columns``, those of the record, also ``row``."""
+    """The columns of a history as a table; with the ``columns`` of the record, also ``row``."""
     facts = [pa.field(name, kind) for name, kind in _HISTORY_COLUMNS.items()]
     return pa.schema(facts if columns is None else [*facts, pa.field(_ROW, pa.struct(list(columns)))])
 
@@ -170,7 +177,7 @@ def _image(version: RecordVersion, schema: pa.Schema) -> "pa.StructArray":
         return pa.nulls(1, pa.struct(fields))
     carried: Any = {name: version.row.column(name).combine_chunks() for name in version.carried}
     columns = [carried[field.name] if field.name in carried else pa.nulls(1, field.type) for field in fields]
-    columns = [one.chunk(0) if isinstance(one, pa.ChunkedArray) else one for one in columns]
+    columns = [column.chunk(0) if isinstance(column, pa.ChunkedArray) else column for column in columns]
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
@@ -228,11 +235,16 @@ def history_of(
 ) -> RecordHistory:
     """The history of a record: all its versions, which of them win and why, and the row that a snapshot returns.
 
-    ``record_key`` is as in ``_hoodie_record_key``; ``partition_path`` limits the search to one partition; ``as_of`` is
-    as for ``HudiTable.snapshot``. The log files of a few file groups at a time are held in memory.
+    The log files of a few file groups at a time are in memory.
+
+    Args:
+        table: the table.
+        record_key: the key as in ``_hoodie_record_key``.
+        partition_path: limits the search to one partition.
+        as_of: as for ``HudiTable.snapshot``.
 
     Raises:
-        QueryError: the key or the path is no Unicode text, or the instant has none of Hudi's formats.
+        QueryError: the key or the path is not valid Unicode, or the instant has none of Hudi's formats.
         InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         CorruptTableError: a file of the snapshot is damaged.
         DataFileGoneError: a file of the snapshot no longer exists.
@@ -246,8 +258,8 @@ def history_of(
     context = planner.context(QueryType.SNAPSHOT)
     storage, rule = planner.state.storage, context.merge_rule
     if rule is not None and rule.precedence.asks_about_deletes:
-        found = f"the merger {type(rule.payload).__name__}, which decides about deletes"
-        raise UnsupportedTableError("history of a record", found, "payloads, and mergers of rows alone")
+        actual = f"the merger {type(rule.payload).__name__}, which decides about deletes"
+        raise UnsupportedTableError("history of a record", actual, "payloads, and mergers of rows alone")
     if rule is not None:
         rule.require_heeded(HEEDED_BY_VERDICTS, "the history of a record")
     # Before the first commit there are no columns, and so no keys, but log files of later commits may exist.
@@ -308,10 +320,10 @@ def _merged(base: BaseRows, log: LogVersions, context: ReadContext, rule: MergeR
     matches = _match(merge, base, log, context, rule)
     stays = np.ones(base.rows.num_rows, dtype=np.bool_)
     stays[merge.superseded(matches)] = False
-    pieces = [base.rows.filter(pa.array(stays))]
+    batches = [base.rows.filter(pa.array(stays))]
     if merge.merges_rows and len(matches.rows):
-        pieces.append(merge.merged_rows(base.rows.take(pa.array(matches.rows, pa.int64())), matches))
-    result = pa.concat_tables([pa.Table.from_batches(pieces), merge.remaining_log_rows()])
+        batches.append(merge.merged_rows(base.rows.take(pa.array(matches.rows, pa.int64())), matches))
+    result = pa.concat_tables([pa.Table.from_batches(batches), merge.remaining_log_rows()])
     return result, int(matches.rows[0]) if len(matches.rows) else None
 
 
@@ -334,23 +346,23 @@ def _outcome(
 ) -> MergeOutcome:
     """The comparisons of log versions with one another and with the base row ``matched``.
 
-    By position, each base row has log versions of its own; the winner is that of the first one.
+    By position, each base row has its own log versions; the first one's winner is the winner.
     """
     numbers = len(base_rows) + 1 + np.arange(len(log.versions))
     positions = all_positions([block.base_positions for block in log.blocks]) if log.by_position else None
     if positions is None:
-        of_base = None if matched is None else (matched + 1, base_rows[matched])
-        return compare_versions(of_base, log.versions, log.blocks, numbers.tolist(), context, rule)
+        base_version = None if matched is None else (matched + 1, base_rows[matched])
+        return compare_versions(base_version, log.versions, log.blocks, numbers.tolist(), context, rule)
     ends = np.cumsum([len(block.keys) for block in log.blocks])[:-1]
     outcomes = []
     for position in np.unique(positions):
-        chosen = positions == position
-        parts = zip(log.blocks, np.split(chosen, ends), strict=True)
+        mask = positions == position
+        parts = zip(log.blocks, np.split(mask, ends), strict=True)
         blocks = [selected(block, part) for block, part in parts]
-        versions = [log.versions[version] for version in np.flatnonzero(chosen)]
-        places = np.flatnonzero(base.positions == position).tolist()
-        of_base = (places[0] + 1, base_rows[places[0]]) if places else None
-        outcomes.append(compare_versions(of_base, versions, blocks, numbers[chosen].tolist(), context, rule))
+        versions = [log.versions[version] for version in np.flatnonzero(mask)]
+        rows_at_position = np.flatnonzero(base.positions == position).tolist()
+        base_version = (rows_at_position[0] + 1, base_rows[rows_at_position[0]]) if rows_at_position else None
+        outcomes.append(compare_versions(base_version, versions, blocks, numbers[mask].tolist(), context, rule))
     verdicts = tuple(verdict for outcome in outcomes for verdict in outcome.verdicts)
     return replace(outcomes[0], verdicts=verdicts)
 

@@ -1,4 +1,4 @@
-"""The versions of one record key as values, compared in merge order: which of two wins, and why, in words.
+"""The versions of one record key, and their comparison in merge order: which of two wins, and why, in words.
 
 ``merge.ordering`` decides. The reason is not the ordering value if the winner would also win with a lower one.
 """
@@ -49,18 +49,24 @@ HEEDED_BY_VERDICTS = frozenset(
         "sequences_in_logs",
     }
 )
-"""The behaviours of rules that verdicts heed. What a payload makes of two rows is taken from the merge."""
+"""The behaviours of rules that verdicts support. The result of a payload for two rows is taken from the merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordVersion:
     """One version of a record: a row of a base file, or a record of a log block.
 
-    ``instant_time`` is that of the base file or of the block. ``block_number`` counts the blocks of the log file from
-    1; ``offset`` is the byte at which the block starts. Both are None for a base row. ``ordering`` is empty if the
-    merge rule compares no ordering value. ``delete`` is what makes the version a delete, None if it is not one.
-    ``absent`` names the columns of ``row`` that a partial update left out. ``row`` has one row, or none if the version
-    is in a delete block. ``is_delete``, ``always_deletes`` and ``marked`` are as in ``merge.record_map``.
+    Attributes:
+        instant_time: the instant of the base file or of the block.
+        path: the file.
+        block_number: the number of the block in the log file, from 1; None for a base row.
+        offset: the start of the block in bytes; None for a base row.
+        ordering: the ordering values; empty if the merge rule compares none.
+        delete: what makes the version a delete; None if it is not one.
+        is_partial: whether it is a partial update.
+        absent: the columns of ``row`` that a partial update left out.
+        is_delete: as in ``merge.record_map``, like ``always_deletes`` and ``marked``.
+        row: one row, or none if the version is in a delete block.
 
     Part of a ``FileGroupHistory``.
     """
@@ -94,7 +100,7 @@ class RecordVersion:
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The columns that the version has values of: none in a delete block, in a partial update those it sets."""
+        """The columns that the version has values of: none in a delete block, the updated ones in a partial update."""
         names = self.row.schema.names if self.row.num_rows else ()
         return tuple(name for name in names if name not in self.absent)
 
@@ -111,7 +117,7 @@ class RecordVersion:
 class UncountedVersion:
     """A version that a snapshot does not see, and the reason.
 
-    Its ``row`` has only the columns that merging needs if its block has others that cannot be read.
+    Its ``row`` has only the columns that merging needs if other columns of its block cannot be read.
 
     Part of a ``FileGroupHistory``.
     """
@@ -132,9 +138,9 @@ class UnreadablePlace:
     reason: str
 
     def text(self, shown_path: str | None = None) -> str:
-        """The place and what is wrong with it; ``shown_path`` is what to call the file, by default its path."""
-        where = "" if self.offset is None else f" at byte {self.offset:,}"
-        return f"{shown_path or self.path}{where}: {self.reason}"
+        """The place and the reason; ``shown_path`` is the name to use for the file, by default its path."""
+        location = "" if self.offset is None else f" at byte {self.offset:,}"
+        return f"{shown_path or self.path}{location}: {self.reason}"
 
 
 def shown_values(row: pa.Table) -> dict[str, str]:
@@ -171,7 +177,7 @@ _LATE_DELETE = "a delete in the log, whatever its ordering"
 class Verdict:
     """The comparison of two versions: the numbers, from 1, of the winner and the loser, and the reason.
 
-    ``filled`` names the columns that the winner takes from the loser, or from versions that filled the loser.
+    ``filled`` has the columns that the winner takes from the loser, or from versions that filled the loser.
 
     Part of a ``FileGroupHistory``.
     """
@@ -186,9 +192,9 @@ class Verdict:
 class MergeOutcome:
     """All comparisons, in merge order, and their outcome.
 
-    ``winner`` is the number of the version that remains, which may be a delete; None without versions. ``sources``
-    holds for each column the number of the version from which its value comes; it is empty if no row remains, or if a
-    user's payload made the row.
+    ``winner`` is the number of the version that remains, which may be a delete; None without versions. ``sources`` has
+    for each column the number of the version that its value comes from; it is empty if no row remains, or if a user's
+    payload made the row.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -214,9 +220,9 @@ def compare_versions(
     context: ReadContext,
     rule: MergeRule,
 ) -> MergeOutcome:
-    """Compares log versions, which have these ``numbers``, and then the one that remains with the base row.
+    """Compares log versions, which have these ``numbers``, and then the remaining one with the base row.
 
-    ``base`` is the base row that the log matches, with its number. ``blocks`` holds the log versions as merge input.
+    ``base`` is the base row that the log matches, with its number. ``blocks`` has the log versions as merge input.
     """
     values = _ordering_columns(blocks, rule)
     ranks = ordering_ranks(values if rule.ranks_logs else (), len(log_versions), rule, against_base=False).tolist()
@@ -236,7 +242,7 @@ def compare_versions(
         fold.compare(later)
     if base is None:
         return fold.end()
-    survivor = [column.slice(numbers.index(fold.kept.number), 1) for column in values]
+    survivor = [column.slice(numbers.index(fold.survivor.number), 1) for column in values]
     return fold.compare_base(*base, survivor, _unset_of(base[1], rule, defaults))
 
 
@@ -244,7 +250,7 @@ class _Fold:
     """The comparison of log versions: the winner so far, and the source of each of its columns."""
 
     def __init__(self, first: _Contender, columns: Sequence[str], rule: MergeRule, *, is_partial: bool) -> None:
-        self.kept = first
+        self.survivor = first
         self._rule = rule
         self._merges_fields = is_partial or rule.fill is not None
         self._merges_in_logs = is_partial or (rule.fill is not None and rule.fills_in_logs)
@@ -254,46 +260,46 @@ class _Fold:
 
     def compare(self, later: _Contender) -> None:
         """Compares the next log version with the winner so far."""
-        kept = self.kept
-        replaces = later_replaces(self._rule.precedence.in_logs, kept.ranked, later.ranked)
+        survivor = self.survivor
+        replaces = later_replaces(self._rule.precedence.in_logs, survivor.ranked, later.ranked)
         takes_later = {name: self._takes_later(name, later, replaces=replaces) for name in self._sources}
         sources = {name: later if takes_later[name] else source for name, source in self._sources.items()}
         filled = (name for name, takes in takes_later.items() if takes != replaces and name not in sources[name].unset)
-        winner, loser = (later, kept) if replaces else (kept, later)
-        self._record(winner.number, loser.number, _reason_in_logs(self._rule, kept, later), filled)
-        self.kept, self._sources = winner, sources
+        winner, loser = (later, survivor) if replaces else (survivor, later)
+        self._record(winner.number, loser.number, _reason_in_logs(self._rule, survivor, later), filled)
+        self.survivor, self._sources = winner, sources
 
     def _takes_later(self, name: str, later: _Contender, *, replaces: bool) -> bool:
         if not self._merges_in_logs:
             return replaces
         unset = [name in self._sources[name].unset, name in later.unset]
-        pair = [self.kept.ranked, later.ranked]
+        pair = [self.survivor.ranked, later.ranked]
         return field_source(self._rule.precedence.in_logs, pair, unset, newest=name in self._newest) == 1
 
     def compare_base(
         self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
     ) -> MergeOutcome:
         """Compares the winner, given its ordering values, with the base row, and returns the outcome."""
-        log = self.kept.version
+        log = self.survivor.version
         precedence = self._rule.precedence
-        # A row with a delete marker deletes if it wins, but is compared as it was among the log versions.
+        # A row with a delete marker deletes if it wins, but is compared in the same way as among the log versions.
         is_delete = log.is_delete and (precedence.marked_in_logs or not log.marked)
         what = what_is(((), is_delete, log.always_deletes))
-        of_log: tuple[object, ...] = ()
-        of_base: tuple[object, ...] = ()
+        log_ranks: tuple[object, ...] = ()
+        base_ranks: tuple[object, ...] = ()
         if precedence.over_base_row[what] == HIGHER:
-            of_log, of_base = _ranks_against_base(values, base, self._rule)
+            log_ranks, base_ranks = _ranks_against_base(values, base, self._rule)
             is_compared = all(self._rule.compares_with_base(column.type) for column in values)
-            reason = _comparison(log, of_log, base, of_base) if is_compared else _REPLACES_BASE
+            reason = _comparison(log, log_ranks, base, base_ranks) if is_compared else _REPLACES_BASE
         else:
             reason = _reason_against_base(self._rule, log, what)
-        wins = log_replaces_base(precedence.over_base_row, of_base, (of_log, is_delete, log.always_deletes))
+        wins = log_replaces_base(precedence.over_base_row, base_ranks, (log_ranks, is_delete, log.always_deletes))
         deletes = log.is_delete or log.marked
         from_log = {
             name for name in self._sources if self._comes_from_log(name, base_unset, wins=wins, deletes=deletes)
         }
         filled = () if deletes else (name for name in self._sources if (name in from_log) != wins)
-        winner, loser = (self.kept.number, number) if wins else (number, self.kept.number)
+        winner, loser = (self.survivor.number, number) if wins else (number, self.survivor.number)
         self._record(winner, loser, reason, filled)
         if wins and deletes:
             return self._outcome(winner, {})
@@ -309,17 +315,17 @@ class _Fold:
 
     def end(self) -> MergeOutcome:
         """The outcome if there is no base row."""
-        log = self.kept.version
-        left = {} if log.is_delete or log.marked else self._sources
-        return self._outcome(self.kept.number, {name: source.number for name, source in left.items()})
+        log = self.survivor.version
+        remaining = {} if log.is_delete or log.marked else self._sources
+        return self._outcome(self.survivor.number, {name: source.number for name, source in remaining.items()})
 
     def _record(self, winner: int, loser: int, reason: str, filled: Iterable[str]) -> None:
         named = tuple(name for name in filled if name not in META_FIELDS)
         self._verdicts.append(Verdict(winner=winner, loser=loser, reason=reason, filled=named))
 
     def _outcome(self, winner: int, sources: Mapping[str, int]) -> MergeOutcome:
-        known = sources if self._rule.payload is None else {}
-        return MergeOutcome(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known.items()))
+        known_sources = sources if self._rule.payload is None else {}
+        return MergeOutcome(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known_sources.items()))
 
 
 def _unset_of(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
@@ -340,18 +346,18 @@ def _ordering_columns(blocks: Sequence[LogRecords], rule: MergeRule) -> list[Col
 def _ranks_against_base(
     values: Sequence[Column], base: RecordVersion, rule: MergeRule
 ) -> tuple[tuple[int], tuple[int]]:
-    both = []
-    for name, of_log in zip(rule.ordering_fields, values, strict=True):
-        of_base = ordering_values(name, base.row)
-        both.append(pa.concat_arrays([of_log, of_base.cast(of_log.type)]))
-    of_log_and_base = ordering_ranks(both, 2, rule, against_base=True).tolist()
-    return (of_log_and_base[0],), (of_log_and_base[1],)
+    columns = []
+    for name, log_values in zip(rule.ordering_fields, values, strict=True):
+        base_values = ordering_values(name, base.row)
+        columns.append(pa.concat_arrays([log_values, base_values.cast(log_values.type)]))
+    ranks = ordering_ranks(columns, 2, rule, against_base=True).tolist()
+    return (ranks[0],), (ranks[1],)
 
 
-def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str:
-    if rule.payload is not None and not (kept.version.is_delete or later.version.is_delete):
+def _reason_in_logs(rule: MergeRule, survivor: _Contender, later: _Contender) -> str:
+    if rule.payload is not None and not (survivor.version.is_delete or later.version.is_delete):
         return _combined(rule)
-    after_delete, earlier, what = rule.precedence.after_delete, what_is(kept.ranked), what_is(later.ranked)
+    after_delete, earlier, what = rule.precedence.after_delete, what_is(survivor.ranked), what_is(later.ranked)
     outcome = rule.precedence.in_logs[earlier][what]
     if outcome == LATER:
         if not rule.uses_ordering:
@@ -370,7 +376,7 @@ def _reason_in_logs(rule: MergeRule, kept: _Contender, later: _Contender) -> str
         return "delete with an ordering value after one without" if is_of_deletes else "the earlier one, whatever comes"
     if not rule.ranks_logs:
         return _LATER
-    return _comparison(later.version, later.ranked[0], kept.version, kept.ranked[0])
+    return _comparison(later.version, later.ranked[0], survivor.version, survivor.ranked[0])
 
 
 def _reason_against_base(rule: MergeRule, log: RecordVersion, what: int) -> str:
@@ -405,8 +411,12 @@ def _comparison(
 ) -> str:
     if not later.ordering and not earlier.ordering:
         return "later, no ordering field"
-    one, other = ordering_text(later.ordering), ordering_text(earlier.ordering)
+    later_text, earlier_text = ordering_text(later.ordering), ordering_text(earlier.ordering)
     if later_rank == earlier_rank:
-        return f"later, equal ordering {one}" if one == other else f"later, equal ordering {one} and {other}"
+        return (
+            f"later, equal ordering {later_text}"
+            if later_text == earlier_text
+            else f"later, equal ordering {later_text} and {earlier_text}"
+        )
     direction = "lower" if is_lower(later_rank, earlier_rank) else "higher"
-    return f"{direction} ordering {one} than {other}"
+    return f"{direction} ordering {later_text} than {earlier_text}"

@@ -48,15 +48,21 @@ def find_versions(
     partition_path: str | None = None,
     as_of: InstantLike | None = None,
 ) -> pa.RecordBatchReader:
-    """The versions of records that pass a filter, also those that lost or do not count, in no particular order.
+    """The versions of records that pass a filter, including versions that lost or do not count, in no particular order.
 
     They are the rows of base files and the records of log files that ``history_of`` searches for one key. The columns
-    are ``partition_path``, ``record_key`` as ``history_of`` takes it, and ``row``, a struct of ``columns``, by default
-    all. A column that a partial update leaves out is null. ``partition_path`` limits the search to one partition;
-    ``as_of`` is as for ``HudiTable.snapshot``.
+    are ``partition_path``, ``record_key`` as ``history_of`` takes it, and ``row``, a struct of ``columns``. A column
+    that a partial update leaves out is null.
 
-    Of base files, only row groups that may pass are read; of log files, all blocks are decoded. Damaged blocks, and
-    blocks that do not count and cannot be decoded, are passed over with a warning.
+    Only row groups of base files that may have such rows are read; all blocks of log files are decoded. Damaged blocks,
+    and blocks that do not count and cannot be decoded, are skipped with a warning.
+
+    Args:
+        table: the table.
+        filter: an expression over the table's columns, by default none.
+        columns: the columns to return, by default all.
+        partition_path: limits the search to one partition.
+        as_of: as for ``HudiTable.snapshot``.
 
     Raises:
         QueryError: a column or the filter does not fit the table, or the instant has none of Hudi's formats.
@@ -93,10 +99,10 @@ def _of_group(
     needed = tuple(dict.fromkeys((*request.needed, *context.key_columns)))
     if split.base_path is not None:
         base = replace(split, log_paths=(), log_sizes=(), log_size_bytes=0)
-        of_base = replace(request, columns=needed)
-        read = SplitRead(storage=storage, split=base, request=of_base, use_threads=False)
+        base_request = replace(request, columns=needed)
+        read = SplitRead(storage=storage, split=base, request=base_request, use_threads=False)
         for batch in reader_for(read).batches():
-            yield from _found(batch, record_keys(batch, context), request, split, is_filtered=True)
+            yield from _passing_versions(batch, record_keys(batch, context), request, split, is_filtered=True)
     if context.merge_rule is not None:
         yield from _of_logs(storage, request, split, other_paths)
 
@@ -108,8 +114,8 @@ def _of_logs(
     live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
     counted = {(block.path, block.offset) for block in live}
     others, unreadable = scan_other_logs(storage, split, other_paths)
-    for place in unreadable:
-        _LOG.warning("%s is not searched: %s", place.path, place.reason)
+    for unreadable_place in unreadable:
+        _LOG.warning("%s is not searched: %s", unreadable_place.path, unreadable_place.reason)
     decoder = BlockDecoder(split, request.needed)
     for scan in (scans | others).values():
         for corrupt in scan.corrupt:
@@ -119,7 +125,7 @@ def _of_logs(
                 must_be_read = (block.path, block.offset) in counted
                 for records in _records(decoder, block, must_be_read=must_be_read):
                     if records.rows is not None:
-                        yield from _found(records.rows, records.keys, request, split)
+                        yield from _passing_versions(records.rows, records.keys, request, split)
 
 
 def _records(decoder: BlockDecoder, block: LogBlock, *, must_be_read: bool) -> Iterator[LogRecords]:
@@ -131,7 +137,7 @@ def _records(decoder: BlockDecoder, block: LogBlock, *, must_be_read: bool) -> I
         _LOG.warning("%s at byte %d is not searched: %s", block.path, block.offset, error)
 
 
-def _found(
+def _passing_versions(
     rows: pa.RecordBatch, keys: Column, request: RowRequest, split: RealtimeFileSplit, *, is_filtered: bool = False
 ) -> Iterator[pa.RecordBatch]:
     if request.row_filter is not None and not is_filtered:
@@ -139,8 +145,8 @@ def _found(
         rows, keys = rows.filter(passes), keys.filter(passes)
     if rows.num_rows:
         schema = _version_schema(split.context.schema, request.columns)
-        chosen = pa.StructArray.from_arrays(
+        structs = pa.StructArray.from_arrays(
             [rows.column(name) for name in request.columns], fields=list(schema.field(ROW).type)
         )
         paths = pa.repeat(split.partition_path, rows.num_rows)
-        yield pa.record_batch([paths, pc.cast(keys, pa.string()), chosen], schema=schema)
+        yield pa.record_batch([paths, pc.cast(keys, pa.string()), structs], schema=schema)

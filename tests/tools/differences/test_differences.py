@@ -139,8 +139,8 @@ def test_random_tables_differ_as_their_snapshots_do(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if on_disk:
             # Every file group is compared in parts, and every unmatched row goes to a file.
-            patch.setattr(states, "_MOST_MEMORY", 2)
-            patch.setattr(states, "_MOST_PARTS", 2)
+            patch.setattr(states, "_MAX_MEMORY", 2)
+            patch.setattr(states, "_MAX_PARTS", 2)
             patch.setattr(states, "_PARTS", 3)
         writer = TableWriter(folder=Path(folder) / "t", version=version, options=EVENT_TIME).create()
         instants = write_steps(writer, steps)

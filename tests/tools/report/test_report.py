@@ -9,10 +9,10 @@ from hudi_bridge.tools import SliceCost
 from hudi_bridge.tools.report import gather, html_report
 from hudi_bridge.tools.report.contents import TimelineEntry, compaction_gains, partition_costs
 from hudi_bridge.tools.report.page import (
-    MOST_DRAWN,
-    MOST_INSTANTS,
-    MOST_PARTITIONS,
-    MOST_SLICES,
+    MAX_DRAWN,
+    MAX_INSTANTS,
+    MAX_PARTITIONS,
+    MAX_SLICES,
     draw_timeline,
     duration_text,
     time_text,
@@ -71,7 +71,7 @@ def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
         replace(cost, partition_path=f"{number:x}", file_id=f"{number}")
         for number, cost in enumerate(report.diagnosis.slices * 3)
     )
-    instants = tuple(replace(report.timeline[0], requested_time=f"{number:017}") for number in range(MOST_INSTANTS + 1))
+    instants = tuple(replace(report.timeline[0], requested_time=f"{number:017}") for number in range(MAX_INSTANTS + 1))
     findings = report.diagnosis.findings * 20
     report = replace(
         report,
@@ -83,13 +83,13 @@ def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
     assert len(text.encode()) < 3_000_000
     page = Page(text)
     assert [len(page.data[name]) for name in ("slices", "partitions", "instants")] == [
-        MOST_SLICES,
-        MOST_PARTITIONS,
-        MOST_INSTANTS,
+        MAX_SLICES,
+        MAX_PARTITIONS,
+        MAX_INSTANTS,
     ]
     # Slices of partitions that are left out still say where they are.
     assert max(row[0] for row in page.data["slices"]) < len(page.data["names"])
-    assert page.data["instants"][-1][9]["number"] == MOST_INSTANTS
+    assert page.data["instants"][-1][9]["number"] == MAX_INSTANTS
     for there, most, what in (
         ("30,000", "20,000", "file slices"),
         ("30,000", "10,000", "partitions"),
@@ -220,9 +220,9 @@ def test_a_drawn_timeline_has_a_mark_for_each_instant_in_the_lane_of_its_action(
 
 
 def test_of_a_long_timeline_the_newest_are_drawn() -> None:
-    drawing = draw_timeline([entry(number, "commit", seconds=-3.0) for number in range(MOST_DRAWN + 100)])
+    drawing = draw_timeline([entry(number, "commit", seconds=-3.0) for number in range(MAX_DRAWN + 100)])
     numbers = re.findall(r'data-instant="(\d+)"', drawing)
-    assert (len(numbers), numbers[0], numbers[-1]) == (MOST_DRAWN, "100", str(MOST_DRAWN + 99))
+    assert (len(numbers), numbers[0], numbers[-1]) == (MAX_DRAWN, "100", str(MAX_DRAWN + 99))
 
 
 @pytest.mark.parametrize(
