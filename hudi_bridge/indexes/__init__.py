@@ -1,1 +1,1 @@
-"""What rules out partitions and file slices before a row is read."""
+"""Indexes that rule out partitions and file slices before a row is read."""

@@ -59,7 +59,7 @@ class SimpleFilter:
 
     @property
     def false_positive_rate(self) -> float:
-        """The probability that a key that was never added is found."""
+        """The probability that the filter may hold a key that was never added."""
         whole, rest = divmod(self.size, 8)
         set_bits = int(np.bitwise_count(self.bits[:whole]).sum(dtype=np.int64))
         if rest:
@@ -96,12 +96,12 @@ class BloomFilter:
 
     @cached_property
     def false_positive_rate(self) -> float:
-        """The probability that a key that was never added is found."""
+        """The probability that the filter may hold a key that was never added."""
         return 1.0 - prod(1.0 - row.false_positive_rate for row in self.rows)
 
     @property
     def is_saturated(self) -> bool:
-        """Whether more than half of the keys that were never added are found, so that a query is pointless.
+        """Whether the filter may hold more than half of the keys that were never added, so that a query is pointless.
 
         This happens because a dynamic filter has a maximum number of rows, but takes further keys.
         """
@@ -116,7 +116,7 @@ class BloomFilter:
         """False if none of the keys from ``start`` up to ``end`` was ever added."""
         if end - start <= _FEW_KEYS:
             return any(row.may_hold(keys.hashes_of(key, row.hashes)) for key in range(start, end) for row in self.rows)
-        # Most keys are in few files; if one is found early, the others need not be looked for.
+        # Most keys are in few files; if one may be there, the others need not be checked.
         return any(
             row.may_hold_any(keys, first, min(end, first + _KEYS_AT_ONCE))
             for first in range(start, end, _KEYS_AT_ONCE)

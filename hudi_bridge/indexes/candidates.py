@@ -1,15 +1,15 @@
-"""The file slices that may hold some record keys: the look-up behind ``get`` and filters on the record key.
+"""The file slices that may hold some record keys: the lookup behind ``get`` and filters on the record key.
 
-The first index that is available decides; what it cannot tell, it leaves to the next:
+The first index that is available decides; slices that it cannot decide on are left to the next:
 
-    record index       names the file group of each key, and so the partitions to list
+    record index       has the file group of each key, and so the partitions to list
     bucket index       a hash of the key gives the bucket, with which the file ids begin
-    metadata table     key ranges and Bloom filters of base files; says nothing of log files, whose keys are read
+    metadata table     key ranges and Bloom filters of base files, but nothing of log files, whose keys are read
     base file footers  the same, one file at a time
 
-A slice that is left may still not hold any of the keys, so its reader compares them. No slice that holds one is left
-out. The table's properties do not name the number of buckets: the user's options do, and are checked against keys of
-some files.
+A remaining slice may still not hold any of the keys, so its reader compares them. No slice that holds one is ruled out.
+The table's properties do not have the number of buckets: the user's options do, and are checked against keys of some
+files.
 
 Source: ``BucketIdentifier`` of Hudi.
 """
@@ -58,7 +58,7 @@ class BucketIndex:
     hash_fields: tuple[str, ...]
 
     def bucket_of(self, record_key: str) -> int | None:
-        """The bucket of a record; None where releases of Hudi differ in how they take the key apart."""
+        """The bucket of a record; None if releases of Hudi split the key in different ways."""
         values = [record_key]
         if ":" in record_key:
             parts = [part.split(":") for part in record_key.split(",")]
@@ -85,10 +85,10 @@ class RecordIndex(Protocol):
 
     @property
     def why_not(self) -> str | None:
-        """Why the index could not tell when it was asked last."""
+        """Why the index could not answer the last request."""
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
-        """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
+        """The partition path and file id of all groups with one of the keys; None if the index cannot answer."""
 
 
 class KeyIndex(Protocol):
@@ -100,13 +100,15 @@ class KeyIndex(Protocol):
         """Whether the base file of each split may hold one of the keys; None if it is not known."""
 
     def why_not_of(self, files: int) -> str | None:
-        """Why the index, or a part of it, does not tell of this number of base files."""
+        """Why the index, or a part of it, does not answer for this number of base files."""
 
 
 def groups_of_keys(
     record_index: RecordIndex | None, record_keys: Iterable[str], notes: PlanNotes | None = None
 ) -> AbstractSet[GroupId] | None:
-    """The file groups that hold a record of the keys, by the record index; None if it cannot tell, as ``notes`` say."""
+    """The file groups with a record of the keys, by the record index; None if it cannot answer,
+    which ``notes`` record.
+    """
     groups = None if record_index is None else record_index.file_groups(LookupKeys.of(record_keys).texts)
     if groups is None and notes is not None:
         notes.not_used(RECORD_INDEX, _why_not(record_index))
@@ -120,10 +122,10 @@ def candidate_splits(
     key_index: KeyIndex | None = None,
     notes: PlanNotes | None = None,
 ) -> list[RealtimeFileSplit]:
-    """The splits that may hold a record of the keys, where the record index cannot tell.
+    """The splits that may hold a record of the keys, if the record index cannot answer.
 
-    A split comes without its base file if that holds none of the keys. Key ranges, filters and hashes that were read of
-    files are cached by the storage, for the next look-up. ``notes`` collect what each index ruled out.
+    A split comes without its base file if this holds none of the keys. Key ranges, filters and hashes that were read
+    from files are cached by the storage for the next lookup. ``notes`` record what each index ruled out.
     """
     notes = notes or PlanNotes()
     keys = LookupKeys.of(record_keys)
@@ -215,7 +217,7 @@ def _without_base(split: RealtimeFileSplit) -> RealtimeFileSplit:
 def _in_buckets(
     storage: Storage, splits: list[RealtimeFileSplit], keys: LookupKeys, notes: PlanNotes
 ) -> list[RealtimeFileSplit]:
-    """The splits in the buckets of the keys; all of them unless the files show that the user knows the buckets."""
+    """The splits in the buckets of the keys; all splits unless the files confirm the user's number of buckets."""
     count = splits[0].context.bucket_count if splits else None
     if count is None:
         notes.not_used(_BUCKETS, "the options do not name the number of buckets")

@@ -58,10 +58,10 @@ _BYTES_OF_RANGE = 300
 """How much the range of a file counts in the cache, with its key; about what both take."""
 _LOG = logging.getLogger(__name__)
 _SPLITS_AT_ONCE = 4_096
-"""Few enough that the first splits are read soon, and so many that a look-up of their stats is not felt for each."""
+"""Few enough that the first splits are read soon, and so many that a lookup of their stats costs little for each."""
 COLUMN_STATS_STEP = "column stats"
 _FEW_PARTITIONS = 8
-"""So many partitions are listed sooner than the metadata table is read for them."""
+"""Listing so few partitions is faster than reading the metadata table."""
 PARTITION_STATS_STEP = "partition stats"
 
 
@@ -144,8 +144,8 @@ def partitions_that_may_pass(
 ) -> list[str]:
     """The partitions whose base files may have rows that pass a filter; ``columns`` are some ``skippable_columns``.
 
-    The stats of a partition do not say which files they are made of. They count only if they have as many values as
-    those of the record key, which all files have. Log files may have no stats, so rows of logs are not covered.
+    The stats of a partition do not name their files. They count only if they have as many values as the stats of the
+    record key, which all files have. Log files may have no stats, so rows in logs are not covered.
 
     Raises:
         CorruptTableError: the partition stats are damaged.
@@ -351,14 +351,14 @@ def _value(stored: Any, kind: pa.DataType) -> "pa.Scalar[Any]":  # noqa: ANN401 
 
 
 def in_batches(splits: Iterable[RealtimeFileSplit]) -> Iterator[list[RealtimeFileSplit]]:
-    """The splits in lists, for which an index is asked at once."""
+    """The splits in lists; an index is asked once for each list."""
     waiting = iter(splits)
     while batch := list(islice(waiting, _SPLITS_AT_ONCE)):
         yield batch
 
 
 class ColumnStatsOfTable:
-    """The column stats of a table; stats that cannot be used are reported once, and pass over no slice.
+    """The column stats of a table. If they cannot be used, this is reported once, and no slice is skipped.
 
     They describe files, which do not change, so they serve queries of earlier states too.
     """
@@ -398,9 +398,9 @@ class ColumnStatsOfTable:
 
 
 class PartitionStatsOfTable:
-    """The partition stats of a table in its newest state; stats that cannot be used are reported once.
+    """The partition stats of a table in its newest state. If they cannot be used, this is reported once.
 
-    They cost a read of the metadata table, so they are asked only if there are more than a few partitions.
+    Reading the metadata table takes time, so they are used only if there are more than a few partitions.
     """
 
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:

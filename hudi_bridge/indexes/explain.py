@@ -41,12 +41,16 @@ class SliceToRead:
 class Explanation:
     """What a query reads.
 
-    ``files_found_by`` says how the names of files were found, ``steps`` what each condition and index ruled out,
-    ``slices`` are those of the ``slices_listed`` file slices that remain. ``record_keys`` is the number of keys that
-    are looked up, in each way that they may be written, None if the filter does not name any. ``str()`` is for people.
+    Attributes:
+        files_found_by: how the names of files were found.
+        steps: what each condition and index ruled out.
+        slices: the remaining file slices, out of ``slices_listed``.
+        record_keys: the number of keys that are looked up, in each spelling; None if the filter does not name any.
 
-    Of slices whose logs hold partial updates, which only the logs tell, more row groups are read. The footers of base
-    files, and the keys of logs that a look-up reads before, are not counted: a process reads them once.
+    ``str()`` is for people.
+
+    More row groups are read of slices whose logs hold partial updates, which is only known from the logs. The footers
+    of base files, and the keys of logs that a lookup reads first, are not counted: a process reads them once.
 
     Made by ``HudiDataset.explain``.
     """

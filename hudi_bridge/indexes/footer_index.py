@@ -1,8 +1,8 @@
-"""Which record keys a file slice may hold, by its own files: the footer of its base file and the keys of its logs.
+"""The record keys that a file slice may hold, by its own files: the footer of its base file and the keys of its logs.
 
-The Parquet footer of a base file has the range of its record keys and a Bloom filter; it says nothing of the log files.
-Of these, the keys of all data blocks are read and hashed. Both are read once for each file and cached by the storage.
-``LookupKeys`` are the keys that are looked up, in the forms in which indexes ask for them.
+The Parquet footer of a base file has the range of its record keys and a Bloom filter, but nothing of the log files. The
+keys of all data blocks in log files are read and hashed. Both are read once for each file and cached by the storage.
+``LookupKeys`` are the keys that are looked up, in the forms in which indexes need them.
 
 Writers of Avro records order keys by UTF-16 code units, Spark's row writer by UTF-8 bytes: a key counts as outside of a
 range only if it is so in both orders.
@@ -50,8 +50,8 @@ _BYTES_OF_ANY = 512
 class LookupKeys:
     """Distinct record keys, ``texts``, in the order of their UTF-8 bytes.
 
-    ``hashed`` has their hashes for Bloom filters in the same order; ``hashes`` are those of ``key_hashes``, ascending.
-    ``is_ordered`` is whether their order is also that of UTF-16 code units.
+    ``hashed`` has their hashes for Bloom filters in the same order; ``hashes`` are the ascending ``key_hashes``.
+    ``is_ordered`` is whether they are also in the order of UTF-16 code units.
     """
 
     texts: list[str]
@@ -79,7 +79,7 @@ def has_one_order(text: str) -> bool:
 
 
 class FooterAnswer(StrEnum):
-    """What the index tells of a key."""
+    """The index's answer for a key."""
 
     OUT_OF_RANGE = "outside of the key range"
     NOT_IN_FILTER = "not in the Bloom filter"
@@ -111,7 +111,7 @@ class FooterIndex:
     def may_hold_any(self, keys: LookupKeys) -> bool:
         """Whether the base file may hold one of the keys.
 
-        The Bloom filter is not asked about so many keys that one of them is likely to be found by chance.
+        The Bloom filter is not used for so many keys that a false positive is likely.
         """
         start, end = self._in_range(keys)
         if start == end or self.bloom_filter is None:
@@ -121,7 +121,7 @@ class FooterIndex:
         return self.bloom_filter.may_hold_any(keys.hashed, start, end)
 
     def _in_range(self, keys: LookupKeys) -> tuple[int, int]:
-        """Which of the keys are in the key range: those from an index up to another, and perhaps others."""
+        """A range of indexes that includes all keys in the key range, and perhaps others."""
         texts = keys.texts
         if self.key_range is None:
             return 0, len(texts)
@@ -228,7 +228,7 @@ def read_footer_index(storage: Storage, split: RealtimeFileSplit, keys: LookupKe
         if index.may_hold_any(keys):
             footer.keep()
     except (HudiReadError, *PARQUET_ERRORS):
-        # Whoever reads the file will say what is wrong with it.
+        # Reading the file raises the error.
         return _NOTHING
     size_bytes = index.bloom_filter.size_bytes if index.bloom_filter else 0
     storage.cache.put(_footer_key(split), index, size_bytes + _BYTES_OF_ANY)
@@ -260,13 +260,13 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
         for path, size in split.log_files:
             file = read_log_file(storage, split, path, size, on_disk=False)
             size_bytes += file.size
-            # Blocks that do not count are included, so that the keys are those of the files at any instant.
+            # Blocks that do not count are included, so that the keys are valid at any instant.
             blocks = scan_blocks(file, path).blocks
             hashes += [key_hashes(decoder.keys(block).cast(pa.string())) for block in blocks if block.is_data]
     except HudiReadError:
         return None
     if size_bytes < split.log_size_bytes:
-        # A file is incomplete, which whoever reads it will say.
+        # A file is incomplete; reading it raises the error.
         return None
     distinct = np.unique(np.concatenate(hashes))
     storage.cache.put(_log_key(split), distinct, distinct.nbytes + _BYTES_OF_ANY)

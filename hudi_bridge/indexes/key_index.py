@@ -43,7 +43,7 @@ _REORDERED = rf"[\x{{{ord(FIRST_REORDERED):X}}}-\x{{10FFFF}}]"
 """A text without such a character has one order, whichever way its writer compares texts."""
 _LOG = logging.getLogger(__name__)
 _FEW_FILES = 8
-"""The footers of so many files are read sooner than the metadata table, which has a timeline and some files."""
+"""Reading so few footers is faster than reading the metadata table, which has a timeline and some files."""
 _RANGES = "key ranges of base files"
 _PATH = pa.field("path", pa.string())
 _BYTES_OF_ANY = 512
@@ -53,8 +53,8 @@ _BYTES_OF_ANY = 512
 def key_ranges(table: MetadataTable, files: Sequence[FileName]) -> pa.Table:
     """The ranges of the record keys of base files, in their order, as ``KEY_RANGES``.
 
-    Whatever order the writer compared keys by, they are also ranges in the order of UTF-8 bytes. No key is null.
-    So what is counted as nulls are the keys of row groups without statistics (``counted_nulls``): the range is unknown.
+    Whatever order the writer compared keys by, they are also ranges in the order of UTF-8 bytes. No key is null, so
+    counted nulls are the keys of row groups without statistics (``counted_nulls``): the range is unknown.
 
     Raises:
         CorruptTableError: the column stats are damaged.
@@ -90,9 +90,9 @@ def _keys(files: Iterable[FileName]) -> Iterable[str]:
 
 
 class KeyIndexOfTable:
-    """The key ranges and Bloom filters that the metadata table of a table has.
+    """The key ranges and Bloom filters in the metadata table of a table.
 
-    The footers of base files have both as well, so the metadata table is asked only about more than a few files.
+    The footers of base files have both too, so the metadata table is used only for more than a few files.
     """
 
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
@@ -105,7 +105,7 @@ class KeyIndexOfTable:
 
     @property
     def why_not(self) -> Mapping[str, str]:
-        """Why partitions of the metadata table that the table has cannot be used, by partition."""
+        """Why existing partitions of the metadata table cannot be used, by partition."""
         reasons = ((name, index.why_not) for name, index in self._partitions.items() if name not in self._missing)
         return {name: reason for name, reason in reasons if reason is not None}
 
@@ -130,7 +130,7 @@ class KeyIndexOfTable:
         return verdicts
 
     def why_not_of(self, files: int) -> str | None:
-        """Why the index, or a part of it, does not tell of this number of base files."""
+        """Why the index, or a part of it, does not answer for this number of base files."""
         reasons = {name: index.why_not for name, index in self._partitions.items()}
         if None in reasons.values() and files <= _FEW_FILES:
             return f"the footers of so few files ({files}) are read sooner"
@@ -167,7 +167,7 @@ class KeyIndexOfTable:
         splits: Sequence[RealtimeFileSplit],
         question: Callable[[MetadataTable, Sequence[FileName]], Answer],
     ) -> Answer | None:
-        """What an index says of the base files; None if there are few, or if it cannot be used."""
+        """The answer of an index for the base files; None if there are few, or if it cannot be used."""
         if len(splits) <= _FEW_FILES:
             return None
         names = [_file_name(split) for split in splits]

@@ -4,11 +4,11 @@ It is a merge-on-read table of its own below ``.hoodie/metadata``, with HFiles a
 
 It is written before the data table's own commit completes. So an instant of it counts only if the data table has
 completed or archived it, or does not have it at all: the creation of an index, or a log compaction of the metadata
-table (releases before 1.0 mark those by a suffix of their instants). It is also listed later than the data table, and
-may hold writes that the state of the data table does not have yet. Only another listing of the data table tells them
-from the metadata table's own: ``Validity``.
+table (releases before 1.0 mark these by a suffix of their instants). It is also listed later than the data table, and
+may have writes that the state of the data table does not have yet. Only another listing of the data table distinguishes
+them from the metadata table's own: ``Validity``.
 
-``IndexPartition`` is how every index asks it: an index that cannot be used says so once, and is left out.
+Every index reads it by an ``IndexPartition``: an index that cannot be used is reported once, and is left out.
 
 Source: ``HoodieBackedTableMetadata``, ``HoodieTableMetadataUtil.getValidInstantTimestamps``,
 ``HoodieBackedTableMetadataWriter.update`` of a rollback, ``HoodieIndexMetadata`` and ``HoodieIndexDefinition``.
@@ -88,10 +88,10 @@ INDEX_ERRORS = (HudiReadError, OSError, pa.ArrowInvalid)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDefinition:
-    """An index, ``name`` being its partition of the metadata table.
+    """An index; ``name`` is its partition of the metadata table.
 
-    ``kind`` is Hudi's type of the index, ``function`` that of an expression index, with its ``options``. ``version`` is
-    None in releases before 1.1.
+    ``kind`` is Hudi's type of the index, ``function`` the function of an expression index, with its ``options``.
+    ``version`` is None in releases before 1.1.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Validity:
         """
         written = {instant.requested_time for instant in self.own.completed()}
         first = min((time for time in written if not time.startswith(_FIRST_INSTANT)), default=_FIRST_INSTANT)
-        # A restore has an instant of its own in the metadata table, shortly after that of the data table.
+        # A restore has its own instant in the metadata table, shortly after the one in the data table.
         restored = self.own.latest_completed(Action.RESTORE)
         for instant in self.data.timeline.completed():
             time = instant.requested_time
@@ -243,7 +243,7 @@ class Validity:
 
 
 def why_not_there(state: TableState, partition: str) -> str | None:
-    """Why a table has no such partition of the metadata table to use, as its properties and the options say."""
+    """Why a table has no usable partition of the metadata table with this name, by its properties and the options."""
     if not state.options.uses_metadata_table:
         return SWITCHED_OFF
     return None if partition in state.config.metadata_partitions else _NOT_COMPLETE
@@ -317,12 +317,12 @@ class MetadataTable:
     def file_groups(self, partition: str) -> Mapping[str, tuple[SliceRecords, ...]]:
         """The newest slices of a partition, in the order of their file groups.
 
-        A record index may have file groups for each partition of the table, by which they are given; otherwise all are
-        given as those of ``""``.
+        A record index may have file groups for each partition of the table, which are then the keys; otherwise the only
+        key is ``""``.
 
         Raises:
             QueryError: the kind of the partition's records is unknown.
-            CorruptTableError: a file group is missing, or the name of a file is none of Hudi's.
+            CorruptTableError: a file group is missing, or the name of a file is not one of Hudi's.
             StorageError: the partition cannot be listed.
         """
         groups = self._groups.get(partition)
@@ -333,7 +333,7 @@ class MetadataTable:
     def of_keys(self, partition: str, keys: Sequence[str], within: Iterable[str] | None = None) -> pa.Table:
         """The records of some keys, in no order, with the columns of their kind.
 
-        Of an index with file groups for each partition, ``within`` names the partitions to look in, None for all.
+        ``within`` names the partitions to look in if an index has file groups for each partition, None for all.
 
         Raises:
             CorruptTableError: a file is damaged or missing.
@@ -473,10 +473,10 @@ def _is_expected(name: str) -> bool:
 
 
 class IndexPartition:
-    """A partition of the metadata table that a query asks, until it turns out that it cannot be used.
+    """A partition of the metadata table that a query uses, until it turns out that it cannot be used.
 
     An index only saves work, so no query fails because of one. The first error, or a partition that is not complete, is
-    reported once; from then on ``ask`` answers None, and the caller reads without the index.
+    reported once; from then on ``ask`` returns None, and the caller reads without the index.
     """
 
     def __init__(
@@ -486,9 +486,9 @@ class IndexPartition:
         why_not: str | None,
         report: Callable[[str], None],
     ) -> None:
-        """The partition; nothing is read before ``ask``.
+        """Reads nothing before ``ask``.
 
-        ``why_not`` is what rules it out already, which is not reported. ``report`` logs why it is not used.
+        ``why_not`` is a reason that rules it out already, which is not reported. ``report`` logs why it is not used.
         """
         self.why_not = why_not
         self._metadata = metadata
@@ -506,7 +506,7 @@ class IndexPartition:
             return None
 
     def give_up(self, reason: str) -> None:
-        """Do not use the partition any more."""
+        """Stops using the partition."""
         self.why_not = reason
         self._report(reason)
 

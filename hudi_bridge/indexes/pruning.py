@@ -1,4 +1,4 @@
-"""Selects the splits that a scan reads: by partitions, by indexes, and by the record keys that are looked up."""
+"""Selects the splits that a scan reads: by partitions, by indexes, and by record keys."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,14 +25,14 @@ AnySplit = TypeVar("AnySplit", bound=Split)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitSelection:
-    """The plan of a query, and the indexes that narrow it: a read of all rows asks none, and need not import them."""
+    """The plan of a query, and the indexes that narrow it. A read of all rows uses none, and need not import them."""
 
     storage: Storage
     plan: QueryPlan
     indexes: IndexesOfQuery
 
     def record_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
-        """Where records are, as ``LOCATIONS``; None if the record index does not serve the query, or cannot tell."""
+        """Where records are, as ``LOCATIONS``; None if the record index does not serve the query, or cannot answer."""
         record_index = self.indexes.record_index
         uses_indexes = self.plan.context.skips_slices
         return record_index.complete_locations(record_keys) if record_index is not None and uses_indexes else None
@@ -53,7 +53,7 @@ class SplitSelection:
     def select(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
     ) -> list[Split]:
-        """The splits that a scan reads; with record keys and ``partition_path``, only those of that partition."""
+        """The splits that a scan reads; with record keys and ``partition_path``, only splits in that partition."""
         located = self._located(request, partition_path, notes)
         if located is not None:
             return list(located)
@@ -87,7 +87,7 @@ class SplitSelection:
     def _located(
         self, request: RowRequest, partition_path: str | None = None, notes: PlanNotes | None = None
     ) -> list[RealtimeFileSplit] | None:
-        """The splits of the record keys by the record index, None if it cannot tell.
+        """The splits of the record keys by the record index, None if it cannot answer.
 
         Only the partitions that it names are listed.
         """

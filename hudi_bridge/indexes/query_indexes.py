@@ -1,15 +1,15 @@
-"""The indexes of a table, and which of them serves which query: whoever asks an index for a query gets it from here.
+"""The indexes of a table, and which of them serves which query: all queries get their indexes from here.
 
-An index describes the merged records of the newest state, its base files, or files as such. It serves a query whose
-rows come from just that: the record index has no entry for a record that a log deletes, yet a read-optimized query
+An index describes the merged records of the newest state, its base files, or single files. It serves a query whose rows
+come from the same source: the record index has no entry for a record that a log deletes, yet a read-optimized query
 returns the row that the base file still has.
 
-Every plan asks for the names of files: from the ``files`` partition of the metadata table, or by listing folders if it
+Every plan needs the names of files: from the ``files`` partition of the metadata table, or by listing folders if it
 cannot be used. The timeline decides what is read of the files, so that answers are the same either way.
 
 For a filter, an index that names file groups is asked before anything is listed. Each other index is a step of
-``DataSkipping``, and is asked about the slices that the steps before it leave; one that cannot tell leaves all. The
-last step costs no request: ranges of columns that the storage cached when earlier queries read the files.
+``DataSkipping``, and is asked about the slices that earlier steps leave; a step that cannot answer leaves all. The last
+step costs no request: ranges of columns that the storage cached when earlier queries read the files.
 
 Source: ``SparkBaseIndexSupport.supportsQueryType`` and ``RecordLevelIndexSupport`` of Hudi.
 """
@@ -75,7 +75,7 @@ class GroupIndex(Protocol):
     def file_groups(
         self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext, notes: PlanNotes | None = None
     ) -> AbstractSet[GroupId] | None:
-        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
+        """The partition path and file id of all groups with rows that may pass; None if the index cannot answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class MetadataFileIndex:
 
     @property
     def why_not(self) -> str | None:
-        """Why the metadata table cannot be used, as far as that has been found out."""
+        """Why the metadata table cannot be used, if that has been found out."""
         return self._index.why_not
 
     def partitions(self) -> tuple[str, ...] | None:

@@ -4,12 +4,13 @@ It describes the newest state, and is used as long as it is complete for the sta
 global, or has file groups for each partition; then a key may occur in several.
 
 A global index has one location for a key. ``insert_overwrite`` looks no keys up: a record of the overwritten partition
-may be in another one as well, where an upsert left it although its partition column had changed. The index then has the
-newer location alone, and Hudi loses the other row. While such a write is on the active timeline, the index is not used.
+may be in another one as well, where an upsert left it although its partition column had changed. The index then has
+only the newer location, and Hudi loses the other row. While such a write is on the active timeline, the index is not
+used.
 
-A delete in a log takes its key out of the index when it is written. If it comes late, by its ordering value, the row
-stays, and Hudi's look-ups lose it. So where late deletes lose, the index is not believed about a key that it has lost,
-as far as its own logs tell: its compaction forgets that the key was there.
+A delete in a log removes its key from the index when it is written. If it is late by its ordering value, the row stays,
+and Hudi's lookups lose it. So if late deletes can lose, the index is not trusted for a key that its own logs have
+removed; after its compaction, this can no longer be seen.
 
 Source: ``HoodieRecordIndexInfo``, ``HoodieTableMetadataUtil.getLocationFromRecordIndexInfo``,
 ``SparkInsertOverwriteCommitActionExecutor``, ``HoodieBackedTableMetadataWriter``.
@@ -91,7 +92,7 @@ def _numbers(records: pa.Table, name: str, default: int) -> Ints:
 
 
 class RecordIndexOfTable:
-    """The record index of a table in its newest state; an index that cannot be used is reported once."""
+    """The record index of a table in its newest state. If it cannot be used, this is reported once."""
 
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable]) -> None:
         """The index of a state, whose metadata table is opened when it is first needed."""
@@ -102,14 +103,14 @@ class RecordIndexOfTable:
         """Why the index could not tell, the last time that it could not; threads that it could tell leave it."""
 
     def file_groups(self, record_keys: Sequence[str]) -> AbstractSet[GroupId] | None:
-        """The partition path and file id of all groups that hold one of the keys; None if the index cannot tell."""
+        """The partition path and file id of all groups with one of the keys; None if the index cannot answer."""
         locations = self.complete_locations(record_keys)
         if locations is None:
             return None
         return {(str(row["partition"]), str(row["file_id"])) for row in locations.to_pylist()}
 
     def complete_locations(self, record_keys: Sequence[str]) -> pa.Table | None:
-        """Where records are; None if the index cannot tell, or may lack a record that there is."""
+        """Where records are; None if the index cannot answer, or may lack an existing record."""
         locations = self.locations(record_keys)
         if locations is None:
             return None
@@ -123,7 +124,7 @@ class RecordIndexOfTable:
         return None
 
     def locations(self, record_keys: Sequence[str]) -> pa.Table | None:
-        """Where records are, one row for each that there is, as ``LOCATIONS``; None if the index cannot tell."""
+        """Where records are, one row for each existing one, as ``LOCATIONS``; None if the index cannot answer."""
         if self._why_not_there is not None:
             return None
         try:

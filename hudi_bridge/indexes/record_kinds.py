@@ -2,8 +2,8 @@
 
 A record of Hudi has one nested field for each kind. Here each kind has plain columns, and a record of a partition's
 files becomes one row for each file. Column values in statistics are a union of wrapper records in Hudi; here they are a
-struct with a member for each type, one of which is not null unless the file has no value. Keys name columns, partitions
-and files by hashes as Base64 text. A hash of the whole key, as Java computes it, gives its file group.
+struct with a member for each type, and one member is not null unless the file has no value. Keys name columns,
+partitions and files by hashes as Base64 text. A hash of the whole key, as Java computes it, gives its file group.
 
 Source: ``HoodieMetadataPayload``, ``MetadataPartitionType`` and ``HoodieMetadata.avsc``; ``HoodieMetadataColumnStats``
 and ``HoodieTableMetadataUtil.mergeColumnStatsRecords``; ``ColumnIndexID``, ``PartitionIndexID``, ``FileIndexID`` and
@@ -66,10 +66,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class CountedNulls(NamedTuple):
-    """Whether what statistics count as nulls are nulls, for each row: two masks.
+    """Two masks: whether the values that statistics count as nulls are nulls.
 
-    The first is for statistics without a range, and says whether there are no values. The second is for statistics with
-    a range, and says whether it holds all values.
+    The first mask is for statistics without a range: whether there are no values. The second is for statistics with a
+    range: whether it includes all values.
     """
 
     without_range: npt.NDArray[np.bool_]
@@ -136,7 +136,7 @@ def _flags(versions: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 
 def _merged_ranges(versions: pa.Table) -> pa.Table:
-    """Merges the ranges of a key's versions; a key with an unknown range has none."""
+    """Merges the ranges of a key's versions; drops keys with an unknown range."""
     flat = {"key": versions.column("key"), "known": pa.array(_are_known(versions))}
     whole = ("file_name", "column", "is_tight", "is_deleted")
     aggregations: list[Any] = (

@@ -54,7 +54,7 @@ _ENTERED = frozenset(
 
 
 def keys_with_values(table: MetadataTable, partition: str, values: Iterable[str], *, by_value: bool) -> list[str]:
-    """The record keys that have one of the values; ``by_value`` is whether values decide on the file group.
+    """The record keys that have one of the values; ``by_value`` is whether values determine the file group.
 
     Raises:
         CorruptTableError: the index is damaged.
@@ -82,9 +82,9 @@ def _record_key(partition: str, stored: str) -> str:
 
 
 class SecondaryIndexOfTable:
-    """The secondary index of a table in its newest state; one that cannot be used is reported once.
+    """The secondary index of a table in its newest state. If it cannot be used, this is reported once.
 
-    ``why_not`` says why, by the name of the index.
+    ``why_not`` has the reason by the name of the index.
     """
 
     def __init__(self, state: TableState, metadata: Callable[[], MetadataTable], record_index: RecordIndex) -> None:
@@ -101,7 +101,7 @@ class SecondaryIndexOfTable:
     def file_groups(
         self, row_filter: pc.Expression, columns: Sequence[str], context: ReadContext, notes: PlanNotes | None = None
     ) -> AbstractSet[GroupId] | None:
-        """The partition path and file id of all groups with rows that may pass; None if the index cannot tell."""
+        """The partition path and file id of all groups with rows that may pass; None if the index cannot answer."""
         groups = self._asked(row_filter, columns, context)
         if notes is not None:
             for name, reason in self.why_not.items():

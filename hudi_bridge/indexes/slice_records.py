@@ -1,8 +1,8 @@
-"""The records of one file slice of the metadata table: those of its base file, then those of its log files.
+"""The records of one file slice of the metadata table: first of its base file, then of its log files.
 
-For few keys, only the blocks that may hold them are read of the base file, an HFile: its end has an index of the first
-key of each block. Log files are read as a whole, but only the cells of these keys are decoded. When that has happened
-often enough, all of the logs are decoded once.
+For few keys, only the blocks that may hold them are read from the base file, an HFile: its end has an index of the
+first key of each block. Log files are read as a whole, but only the cells of these keys are decoded. After many such
+lookups, all logs are decoded once.
 """
 
 from abc import ABC, abstractmethod
@@ -45,7 +45,7 @@ from hudi_bridge.storage.storage import Storage
 _MOST_AT_ONCE = 1 << 22
 _MAX_GAP = 1 << 16
 FEW_KEYS = 64
-"""Of so many keys, only their cells are looked at in a block; of more, all cells are read."""
+"""For up to so many keys, only their cells are read in a block; for more, all cells."""
 _SEARCHES_FOR_ALL = 8
 """Reading all cells of a block takes longer than that many searches for one key."""
 _MAX_LEVELS = 8
@@ -267,7 +267,7 @@ class MetadataBaseFile(IndexedHFile):
 class SliceRecords:
     """The records of a slice.
 
-    ``is_valid`` says whether the log blocks of an instant count, ``commits`` by their paths which commits name files.
+    ``is_valid`` is whether the log blocks of an instant count; ``commits`` has by path the commits that name files.
     """
 
     storage: Storage
@@ -335,7 +335,9 @@ class SliceRecords:
         return self._merged(records, logs)
 
     def of_keys_in_logs(self, keys: Sequence[bytes]) -> pa.Table:
-        """The versions in the logs of some keys, which are in order, each once; also those that remove records."""
+        """The versions in the logs of some distinct keys, which are in order, including versions
+        that remove records.
+        """
         texts = pa.array(keys, pa.binary()).cast(pa.string())
         if len(keys) > FEW_KEYS or self._are_logs_searched_through:
             return self.logs.filter(pc.is_in(self.logs.column(KEY), texts))

@@ -1,13 +1,13 @@
-"""The data files that completed commits name: against which listings are checked, and of which some have other names.
+"""The data files that completed commits name: listings are checked against them, and external files get their names.
 
-A file that was lost, or that a copy or a power failure left empty or cut off, would lack its rows without a word. The
-commits on the active timeline name what they wrote, with sizes. Files of older slices may have been cleaned, and those
-of replaced file groups as well. So the file slices of a query are built once more with the named files that are not
-there: what they would read is lost. Hudi itself lists and does not compare.
+A file that was lost, or that a copy or a power failure left empty or cut off, would lack its rows without an error. The
+commits on the active timeline name what they wrote, with sizes. Files of older slices, and files of replaced file
+groups, may have been cleaned. So the file slices of a query are built once more with the missing files: what they would
+read is lost. Hudi itself lists and does not compare.
 
-External files are Parquet files of another writer than Hudi. No listing tells that they belong to the table: the
-metadata table does, or the replace commit that registered them. Hudi asks the metadata table alone, and finds no rows
-in a table without one.
+External files are Parquet files of another writer than Hudi. No listing shows that they belong to the table: the
+metadata table does, or the replace commit that registered them. Hudi asks only the metadata table, and finds no rows in
+a table without one.
 
 Source: ``HoodieWriteStat``; ``HudiConversionTarget`` of Apache XTable, ``RegisterOnlyBootstrapStatBuilder`` of Hudi.
 """
@@ -57,7 +57,9 @@ _NOTHING = commit_metadata_of_record({}, "")
 
 
 class NamedFile(NamedTuple):
-    """A file that commits name: the last of them, and the greatest size that they tell, which may have grown since."""
+    """A file that commits name, with the last of these commits and the greatest size in them; the file may have grown
+    since.
+    """
 
     size_bytes: int
     commit: str
@@ -67,10 +69,10 @@ class CommittedFiles:
     """The data files that the commits of a state name, read when they are first needed."""
 
     def __init__(self, state: TableState, *, is_strict: bool = False) -> None:
-        """The files of the commits up to the state's instant.
+        """Takes the commits up to the state's instant.
 
-        ``is_strict`` is for a table that need not be read, as a metadata table: all its commits can be read, its base
-        files have the sizes that they tell, and no log file ends early.
+        ``is_strict`` is for a table that queries can do without, such as a metadata table: all its commits must be
+        readable, its base files must have the sizes in them, and no log file may end early.
         """
         self._state = state
         self._is_strict = is_strict
@@ -133,12 +135,12 @@ class CommittedFiles:
         of_base_files: bool = False,
         file_ids: Collection[str] | None = None,
     ) -> None:
-        """Raises if ``files`` lack what the slices of a query in a folder need.
+        """Requires that ``files`` have what the slices of a query in a folder need.
 
         ``of_base_files`` is for a read-optimized query; ``file_ids`` are the file groups that are read, None for all.
 
         Raises:
-            CorruptTableError: a file is missing, or of another size than the commit that wrote it says, or the table is
+            CorruptTableError: a file is missing, or has another size than in the commit that wrote it, or the table is
                 read strictly and a commit is damaged.
             InstantNotReadableError: it is a file of an earlier state, and may have been cleaned.
         """
@@ -177,7 +179,7 @@ def _named_files(stats: Iterable[WriteStat], time: str) -> dict[str, dict[str, N
     files: dict[str, dict[str, NamedFile]] = defaultdict(dict)
     for stat in stats:
         path = stat.path
-        # Of external files, commits have other paths than listings; each is opened by the path that its commit tells.
+        # Commits have other paths of external files than listings; each is opened by the path in its commit.
         if not path or is_external(path):
             continue
         path = _normalized(path)
@@ -196,9 +198,9 @@ def _completion_time(commit: Instant) -> str:
 def refuse_lacking(
     state: TableState, path: str, named: NamedFile, info: FileInfo | None, *, reads_cut_logs: bool = True
 ) -> None:
-    """Raises for a file that is needed, and missing or smaller than a commit says, as ``info`` shows.
+    """Raises for a needed file that is missing, or smaller than in a commit, by ``info``.
 
-    Of a log file that ends early, Hudi reads what is there: if ``reads_cut_logs``, a warning says so.
+    Hudi reads a log file that ends early up to its end: if ``reads_cut_logs``, only a warning is logged for it.
 
     Raises:
         CorruptTableError: its rows are lost.
@@ -239,7 +241,7 @@ def _next_commit_of(state: TableState, path: str) -> str | None:
 
 
 def is_log(path: str) -> bool:
-    """Whether a path is that of a log file, by its name."""
+    """Whether a path names a log file."""
     return path.rpartition("/")[2].startswith(".")
 
 
@@ -252,7 +254,7 @@ def paths_in(file_slice: FileSlice, *, of_base_files: bool = False) -> Iterator[
 
 
 def _normalized(path: str) -> str:
-    """A path as listings have it: writers join the partitions of some names with two slashes."""
+    """A path as in listings: writers join some partitions with two slashes."""
     return "/".join(filter(None, path.split("/"))) if "//" in path or path.startswith("/") else path
 
 
@@ -273,13 +275,13 @@ def may_hold_external(listing: Iterable[FileInfo]) -> bool:
 
 
 def registered_files(state: TableState) -> Mapping[str, Sequence[FileInfo]]:
-    """The external files that replace commits have registered, archived ones too, by partition.
+    """The external files that replace commits have registered, including archived ones, by partition.
 
-    They have the names that commits give them. Files that an archived commit has replaced are left out.
+    They have the names in commits. Files that an archived commit has replaced are left out.
 
     Raises:
-        UnsupportedTableError: an archived commit may have registered some, and does not tell.
-        CorruptTableError: a commit is damaged, or the name of an external file is none.
+        UnsupportedTableError: an archived commit may have registered some, but does not name them.
+        CorruptTableError: a commit is damaged, or the name of an external file is invalid.
     """
     active = [commit for commit in state.timeline.commits() if commit.action is Action.REPLACE_COMMIT]
     newer = read_all_commit_metadata(state, active)

@@ -1,8 +1,8 @@
-"""Opens Parquet files with the keys that a table was opened with, by pyarrow's decryption properties.
+"""Opens Parquet files with the decryption properties of pyarrow that a table was opened with.
 
-A file with properties is read with them, whether it is encrypted or not: they may refuse files that are not.
+Properties are used for every file that has them, encrypted or not: they may refuse files that are not encrypted.
 
-Nothing is asked of the column chunks in a footer: for a column without a key, pyarrow would end the process.
+Column chunks in a footer are not read, because pyarrow ends the process for a column without a key.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,10 +23,10 @@ _EXPECTED = "the keys of the file and of each column that is read; or the file i
 
 
 def require_decryption_properties(given: DecryptionProperties | None) -> DecryptionProperties | None:
-    """The properties, if that is what they are.
+    """The properties, after a check of their type.
 
     Raises:
-        QueryError: they are not.
+        QueryError: they are not decryption properties.
     """
     if given is None or callable(given) or isinstance(given, pq.FileDecryptionProperties):
         return given

@@ -66,7 +66,7 @@ class LogFileName:
 
 
 def file_id_of(name: str) -> str:
-    """The file id in the name of a base file or log file; other names have one that means nothing."""
+    """The file id in the name of a base file or log file; meaningless for other names."""
     if is_external(name):
         return _external_name(name).file_id
     return name.removeprefix(".").partition("_")[0]
@@ -116,15 +116,15 @@ def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | Non
 
 
 def is_external(path: str) -> bool:
-    """Whether a path in a commit or in the metadata table is that of an external file."""
+    """Whether a path in a commit or in the metadata table names an external file."""
     return path.endswith(_EXTERNAL)
 
 
 def stored_path(path: str) -> str:
-    """The path in storage of a file that has this path in commits and in the metadata table.
+    """The path in storage of a file with this path in commits and in the metadata table.
 
     Raises:
-        CorruptTableError: it is that of an external file, but has no instant, or is not in the folders that it names.
+        CorruptTableError: an external file has no instant, or is not in the folders in its name.
     """
     if not is_external(path):
         return path

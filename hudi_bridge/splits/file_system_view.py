@@ -64,10 +64,12 @@ _Flags: TypeAlias = npt.NDArray[np.bool_]
 class TimelineView:
     """A timeline up to the query's instant.
 
-    ``pending_compactions`` holds the instant of the pending compaction of a file group, ``replaced`` the instant that
-    replaced it (clustering, insert overwrite, delete partition). ``base_extension`` is that of the names of base files.
-    ``has_native_logs`` says that log files may be Parquet, ``registers_external`` that a replace commit registered
-    external files.
+    Attributes:
+        pending_compactions: the instant of the pending compaction of a file group.
+        replaced: the instant that replaced a file group (clustering, insert overwrite, delete partition).
+        base_extension: the extension of base files.
+        has_native_logs: whether log files may be Parquet.
+        registers_external: whether a replace commit registered external files.
     """
 
     logs_name_their_own_instant: bool
@@ -82,7 +84,7 @@ class TimelineView:
 
 
 class ViewFiles:
-    """The replace commits and plans of compactions of a table, each read once for all states that share this."""
+    """The replace commits and compaction plans of a table, each read once for all states that share this object."""
 
     def __init__(self) -> None:
         self._replaced: dict[str, ReplacedFileIds] = {}
@@ -121,7 +123,7 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
     """The timeline up to the state's instant; reads the plans of pending compactions and the replace commits.
 
     Raises:
-        CorruptTableError: one of those files is missing or damaged.
+        CorruptTableError: one of these files is missing or damaged.
     """
     files = files or ViewFiles()
     replaced = files.replaced(state)
@@ -144,7 +146,7 @@ def view_range(
     completion_times: Mapping[str, str | None],
     replaced: Mapping[str, ReplacedFileIds],
 ) -> TimelineView:
-    """The timeline for the files of some commits alone, given their completion times and what replace commits replaced.
+    """The timeline for the files of some commits only, given their completion times and the replaced file groups.
 
     Raises:
         CorruptTableError: the plan of a pending compaction is missing or damaged.
@@ -253,7 +255,7 @@ def _build_file_group(
 
 
 def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], timeline: TimelineView) -> str:
-    """The instant of the slice that a log joins: an opened one, or a new one, which is added to ``joinable``."""
+    """The instant of the slice that a log joins: an existing one, or a new one, which is added to ``joinable``."""
     instant = log.name.instant_time
     if not timeline.logs_name_their_own_instant and instant in opened:
         return instant
@@ -273,7 +275,7 @@ def _slice_key(log: LogFile, opened: AbstractSet[str], joinable: list[str], time
 
 
 def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice | None:
-    """The slice that a snapshot at the query's instant reads, None if the group is not part of the snapshot.
+    """The slice that a snapshot at the query's instant reads; None if the group is not part of the snapshot.
 
     A slice opened by a pending compaction is merged with the slice before it: the older base file, and the logs of both
     in the order of their names. So overlapping writes are merged by requested time until the compaction has run, and by
@@ -319,8 +321,8 @@ def _visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]
     return [
         file_slice
         for file_slice in group.slices
-        # A compaction requested after the query's instant may still have logs from before that instant: those of a
-        # delta commit that was requested earlier and completed later.
+        # A compaction requested after the query's instant may still have logs from before that instant, if their delta
+        # commit was requested earlier and completed later.
         if file_slice.base_instant_time == pending
         or (
             file_slice.base_instant_time <= timeline.query_instant
@@ -340,10 +342,10 @@ def _logs_up_to_query(logs: tuple[LogFile, ...], timeline: TimelineView) -> tupl
 
 
 class PlainSlices:
-    """File slices of nothing but a base file, made when they are asked for."""
+    """File slices that consist of a base file only; the objects are made on demand."""
 
     def __init__(self, files: pa.Table) -> None:
-        """The slices of base files, which are ordered by partition, without others in between, and by file id."""
+        """Takes base files that are grouped by partition, and ordered by file id within each."""
         lists: list[list[Any]] = [column.to_pylist() for column in files.columns]
         paths, *columns = lists
         self._columns = columns
@@ -376,13 +378,13 @@ def _adjacent_groups(values: list[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainSlices, pa.Table]:
-    """The slices that queries see of groups with base files alone, and the files of all other groups.
+    """The slices that queries see of groups with only base files, and the files of all other groups.
 
-    ``files`` have the columns of ``FILES``, those of a partition without others in between. Groups that were replaced,
-    or have a pending compaction, count as others.
+    ``files`` have the columns of ``FILES`` and are grouped by partition. Groups that were replaced, or have a pending
+    compaction, count as others.
 
     Raises:
-        UnsupportedTableError: a log file is of a later Hudi.
+        UnsupportedTableError: a log file was written by a later Hudi.
     """
     files = files.combine_chunks()
     parts = pc.extract_regex(files.column(NAME), ASCII_BASE_FILE)
@@ -447,7 +449,7 @@ def _newest(files: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:
     paths, ids = files.column(PARTITION), files.column("file_id")
     same_path = _flags(pc.equal(paths[1:], paths[:-1]))
     if (same_path & _flags(pc.less(ids[1:], ids[:-1]))).any():
-        # The order of names is not always that of the ids that they begin with.
+        # Names are not always in the order of the ids that they begin with.
         order = pc.sort_indices(files, [(PARTITION, "ascending"), ("file_id", "ascending")])
         files, ranks = files.take(order), ranks[order.to_numpy()]
         paths, ids = files.column(PARTITION), files.column("file_id")

@@ -56,12 +56,12 @@ class IncrementalPlan:
 
     @property
     def instant(self) -> str:
-        """The instant as of which the slices are read."""
+        """The instant at which the slices are read."""
         return self.context.latest_instant
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table as of its newest commit, or if an option says so, as of the end of the range."""
+        """The columns of the table as of its newest commit or, if an option is set, as of the end of the range."""
         return self.context.schema
 
     @property
@@ -126,7 +126,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
 
 
 def _query_schema(planner: SplitPlanner, instants: InstantRange) -> QuerySchema:
-    """The columns of the newest commit, or of the range's last one if an option says so and the release heeds it."""
+    """The columns of the newest commit, or of the range's last one if an option is set and the release supports it."""
     state, config = planner.state, planner.state.config
     follows = config.table_type is TableType.COPY_ON_WRITE and config.rules.cow_ranges_may_end_in_old_schema
     if state.options.end_schema and follows and instants.last_requested is not None:
@@ -192,9 +192,9 @@ def _slices(
 
 
 def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, CommitMetadata]:
-    """The metadata of the replace commits before the range, into whose file groups writers may still have written.
+    """The metadata of the replace commits before the range: writers may still have written into replaced file groups.
 
-    Ranges of requested times know none in any release (``MergeOnReadIncrementalRelationV1``).
+    Ranges of requested times ignore them in all releases (``MergeOnReadIncrementalRelationV1``).
     """
     has_all = not state.config.ranges_by_request and state.config.rules.ranges_know_earlier_replacements
     if not instants.commits or not has_all:

@@ -1,4 +1,6 @@
-"""What a plan found and ruled out, step by step, for ``explain``; and warnings, each logged once per process."""
+"""Notes of a plan about what it ruled out, step by step, for ``explain``; and warnings, each
+logged once per process.
+"""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -24,7 +26,7 @@ _given: set[str] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """Where the names of files come from; ``why_not_metadata_table`` is None if it is that."""
+    """Where the names of files come from; ``why_not_metadata_table`` is None for the metadata table."""
 
     name: str
     why_not_metadata_table: str | None
@@ -32,12 +34,10 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruningStep:
-    """One step of pruning: how many there were ``before`` and are left ``after`` it, of ``unit``.
+    """One step of pruning, with the numbers ``before`` and ``after`` it, in partitions or file slices (``unit``).
 
-    The unit is ``partitions`` or ``file slices``.
-
-    Both are None if the step was not taken, and ``why_not`` says why. Of a listing of folders, a folder that was ruled
-    out with all partitions in it counts as one partition.
+    Both are None if the step was not taken; ``why_not`` has the reason. In a listing, a folder that was ruled out with
+    all partitions in it counts as one partition.
 
     Part of an ``Explanation``.
     """
@@ -66,13 +66,13 @@ class PlanNotes:
         return tuple(self._steps.values())
 
     def counting(self, splits: Iterable[_Split]) -> Iterator[_Split]:
-        """The same splits; they are counted as listed."""
+        """The same splits, which are counted when they are listed."""
         for split in splits:
             self.listed += 1
             yield split
 
     def counted(self, name: str, before: int, after: int, unit: str = SLICES) -> None:
-        """Note a step; a part of the table at a time is added up."""
+        """Notes a step; the numbers for parts of the table are added up."""
         earlier = self._steps.get(name)
         if earlier is not None:
             before, after = before + (earlier.before or 0), after + (earlier.after or 0)
@@ -80,14 +80,14 @@ class PlanNotes:
         self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
 
     def not_used(self, name: str, why_not: str, unit: str = SLICES) -> None:
-        """Note why a step was not taken, or not for all of the table."""
+        """Notes why a step was not taken, or not for the whole table."""
         earlier = self._steps.get(name)
         before, after = (None, None) if earlier is None else (earlier.before, earlier.after)
         self._steps[name] = PruningStep(name=name, unit=unit, before=before, after=after, why_not=why_not)
 
 
 def warn_of_other_release(config: TableConfig, *, newest: Series | None) -> None:
-    """Warn if the newest commit is of another series of Hudi than the properties; None if the commit wrote no file.
+    """Warns if the newest commit was written by another series of Hudi than the properties; None if it wrote no file.
 
     The properties decide the rules by which a table is read. Hudi 1.x does not change them when it writes to a table of
     version 6 without an upgrade; and after a downgrade, 0.x writes to a table with the properties of 1.x.
@@ -115,12 +115,12 @@ def warn_of_unused_metadata(table_path: str, reason: str) -> None:
 
 
 def warn_of_unread_commit(table_path: str, reason: str) -> None:
-    """Warn that a commit does not tell which files it wrote, so that lost ones would go unnoticed."""
+    """Warns that a commit does not name the files it wrote, so that lost files would not be detected."""
     _warn_once(f"{table_path}: the files that a commit wrote are not looked for, since it cannot be read: {reason}")
 
 
 def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str) -> None:
-    """Warn that a log file is read up to its end, as Hudi does, although it was longer."""
+    """Warns that a log file is read up to its end, as in Hudi, although it was longer."""
     _warn_once(
         f"{path} has {size_bytes:,} bytes, and had at least {named_bytes:,} when the commit {commit} completed: what "
         "it lacks is not read, as in Hudi"
@@ -128,17 +128,19 @@ def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str)
 
 
 def warn_of_schema_beside_commits(table_path: str, source: str) -> None:
-    """Warn that no commit on the active timeline, nor the properties, have a schema, which is taken from elsewhere."""
+    """Warns that neither a commit on the active timeline nor the properties have a schema, so
+    another source is used.
+    """
     _warn_once(f"{table_path}: no commit on the active timeline has a schema; the columns are those of {source}")
 
 
 def warn_of_missing_meta_columns(table_path: str, path: str, names: Iterable[str]) -> None:
-    """Warn that a file has no such columns, although hoodie.populate.meta.fields is true: they are null, as in Hudi."""
+    """Warns that a file lacks meta columns, although hoodie.populate.meta.fields is true: they are null, as in Hudi."""
     _warn_once(f"{masked(table_path)}: meta columns that {path} lacks are null: {', '.join(names)}")
 
 
 def warn_of_foreign_rows(table_path: str, path: str, column: str, text: str) -> None:
-    """Warn that the rows of a file say that they are of another file or partition; they are returned, as by Hudi."""
+    """Warns that the meta columns of rows name another file or partition; the rows are returned, as in Hudi."""
     _warn_once(
         f"{masked(table_path)}: the rows of {path} are those of another file, as their {column} {text!r} says; was it "
         "put in the place of this one?"

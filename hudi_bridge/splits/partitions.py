@@ -37,18 +37,20 @@ PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
 Fact = TypeVar("Fact")
 _MOST_SINGLY = 256
-"""Up to so many paths are checked one by one; beyond that, parts of the list first: each check costs a fragment."""
+"""Up to this number, paths are checked one by one; beyond it, groups of paths first, because each
+check costs a fragment.
+"""
 _PATHS_PER_PART = 64
-"""Neighbours share values, so that most parts are ruled out as a whole."""
+"""Adjacent paths share values, so that most groups are ruled out as a whole."""
 PARTITION_METADATA = ".hoodie_partition_metadata"
-"""How the name of the file begins that makes a folder a partition."""
+"""The start of the name of the file that makes a folder a partition."""
 # Links to a parent folder multiply folders from level to level.
 _USUAL_LEVELS = 12
 _MOST_DEEP_FOLDERS = 1000
 
 
 class QueryColumns(NamedTuple):
-    """The columns of a query with their types, and the names of those that are read from the partition path."""
+    """The columns of a query with their types, and the names of the columns that are read from the partition path."""
 
     schema: pa.Schema
     from_path: tuple[str, ...]
@@ -59,12 +61,12 @@ def columns_from_path(
 ) -> tuple[str, ...]:
     """The partition columns in ``schema`` that are read from the partition path instead of the files.
 
-    A partition field within a struct (``o.a``) is no column; its struct is read from the files.
+    A partition field within a struct (``o.a``) is not a column; its struct is read from the files.
 
-    Hudi 1.x reads them from the path, but from the files a field that may be a formatted time, and an ordering field.
-    Before 1.0, queries that read base files alone, read-optimized ones and snapshots of COPY_ON_WRITE, read them from
-    the path as well, and a formatted time too, unless columns have ids (``has_ids``); other queries do not, nor do
-    ranges where 1.0 reads them as before. If the files need not have them, all queries read them from the path.
+    Hudi 1.x reads partition columns from the path, except for ordering fields and fields that may be formatted times.
+    Before 1.0, queries of base files only (read-optimized queries, and snapshots of COPY_ON_WRITE tables) read them
+    from the path too, including formatted times, unless columns have ids (``has_ids``). If the files may lack them, all
+    queries read them from the path.
 
     Source: ``partitionColumnsToRead`` of ``HoodieBaseHadoopFsRelationFactory``.
     """
@@ -139,7 +141,8 @@ def list_partitions(
     *,
     within_partitions: bool = False,
 ) -> list[str]:
-    """The paths of the partitions that may have rows passing the filter; those within others only if so asked.
+    """The paths of the partitions that may have rows passing the filter, without nested ones unless
+    ``within_partitions``.
 
     A folder is listed once: under its own path, or under a link if it has no other path in the table.
 
@@ -185,7 +188,7 @@ def folders_in(listing: Iterable[FileInfo]) -> list[str]:
 
 
 class _Folder(NamedTuple):
-    """Whether a folder is a partition, and the folders in it that may be or hold others."""
+    """Whether a folder is a partition, and its subfolders that may be or contain partitions."""
 
     is_partition: bool
     below: list[str]
@@ -211,13 +214,13 @@ def _list_folder(
 def partition_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> "PartitionValues | None":
-    """The values in a path of the partition columns in ``schema``; None if the path does not determine them.
+    """The values of the partition columns in a path; None if the path does not determine them.
 
-    Columns in files that may be formatted in the path are left out.
-    Rows may have others in columns that are read from the files: ``certain_values`` are those that rule out partitions.
-    If there is a single partition column, a path of several levels is its value as a whole, and is not decoded; in a
-    table with slash-separated dates, hyphens stand for its slashes. For ``path_columns``, a level may be ``name=value``
-    whatever the table's property for it says, as in Hudi; ``encoded`` leaves their values undecoded.
+    Rows may have other values in columns that are read from the files: only ``certain_values`` rule out partitions.
+    Columns in files that may be formatted in the path are left out. The value of a single partition column is a whole
+    path of several levels, which is not decoded; in a table with slash-separated dates, hyphens stand for its slashes.
+    For ``path_columns``, a level may be ``name=value`` whatever the table's property is, as in Hudi; ``encoded`` leaves
+    their values undecoded.
     """
     fields = config.partition_fields
     if not fields:
@@ -254,10 +257,10 @@ def partition_values(
 def certain_values(
     path: str, config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...], *, encoded: bool = False
 ) -> PartitionValues:
-    """The values that every row of a partition has: those read from the path. None if the path does not determine them.
+    """The values that every row of a partition has; None if the path does not determine them.
 
-    A column that is read from the files may have others, unless the reader's options promise that it has not: an index
-    over all partitions leaves an updated record where it was, and file systems drop the slash of ``a/``.
+    Only columns that are read from the path have such values, unless the reader's options promise it for others: an
+    index over all partitions leaves an updated record where it was, and file systems drop the slash of ``a/``.
     """
     values = partition_values(path, config, schema, path_columns, encoded=encoded) or ()
     return tuple((name, value) for name, value in values if config.paths_tell_values or name in path_columns)
@@ -274,7 +277,7 @@ def value_of_levels(path: str, name: str, config: TableConfig) -> str:
 
 
 def _decoded(text: str) -> str:
-    """The text with each escape ``%XX`` as the one character of that number, which is not UTF-8 above 7F."""
+    """The text with each escape ``%XX`` as the single character of that number, which is not UTF-8 above 7F."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 

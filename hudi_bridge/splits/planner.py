@@ -64,7 +64,7 @@ _MOST_CACHED_SPLITS = 20_000
 
 
 class SourceFile(NamedTuple):
-    """A Parquet file that a table was bootstrapped from; ``path`` is relative to the folder of all of them."""
+    """A Parquet file that a table was bootstrapped from; ``path`` is relative to the folder of these files."""
 
     path: str
     size_bytes: int
@@ -91,7 +91,7 @@ class BootstrapSources:
             )
 
     def of(self, file_slice: FileSlice) -> SourceFile | None:
-        """The file that has the other columns of a slice's base file; None if the base file has all columns.
+        """The source file of a slice's base file; None if the base file has all columns.
 
         Raises:
             CorruptTableError: the index does not name it.
@@ -205,7 +205,8 @@ def release_defaults(config: TableConfig, query_schema: QuerySchema) -> Defaults
 def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tuple[str, ...]) -> bool:
     """Whether the record key of each row follows from the values of the key fields in the row.
 
-    Not if a user's payload may change the values, or if columns have ids, so that a name may have meant another column.
+    It does not if a user's payload may change the values, or if columns have ids, so that a name may have meant another
+    column.
     """
     names = config.record_key_fields
     if config.populates_meta_fields and config.key_generator not in _COPYING_KEY_GENERATORS:
@@ -241,7 +242,7 @@ def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
 
 
 class PartitionIndex(Protocol):
-    """An index that rules out partitions for a filter; it reports itself why it cannot be used."""
+    """An index that rules out partitions for a filter; if it cannot be used, it reports that itself."""
 
     def partitions_that_may_pass(
         self, paths: Sequence[str], row_filter: pc.Expression, context: ReadContext, notes: PlanNotes | None = None
@@ -268,7 +269,7 @@ class SplitPlanner:
     ) -> None:
         """A planner of a state; planners with the same ``listings`` and ``view_files`` read them once.
 
-        ``partition_index`` gives the one that serves a type of query.
+        ``partition_index`` returns the index for a type of query.
         """
         self.state = state
         self.files = TableFiles(state, listings, view_files)
@@ -286,7 +287,7 @@ class SplitPlanner:
         return self.columns(query_type).schema
 
     def columns(self, query_type: QueryType) -> QueryColumns:
-        """The columns of a query, and which of them the path has."""
+        """The columns of a query, and the ones that are read from the path."""
         return columns_of_query(self.query_schema, self.state.config, query_type)
 
     def context(self, query_type: QueryType) -> ReadContext:
@@ -322,9 +323,11 @@ class SplitPlanner:
     ) -> Iterator[RealtimeFileSplit]:
         """The splits of a query, made one at a time; in a read-optimized query they have no log files.
 
-        ``query_type`` is a snapshot or read optimized. ``row_filter`` leaves out partitions that it rules out: a reader
-        has to apply it to the rows. ``notes`` counts what is left out, for this package. With ``within``, splits are
-        those in partitions of these paths, which need not exist.
+        Args:
+            query_type: a snapshot or read-optimized query.
+            row_filter: rules out partitions; a reader has to apply it to the rows.
+            notes: counts what is left out, for this package.
+            within: if given, only splits in partitions with these paths are returned; the partitions need not exist.
 
         Raises:
             QueryError: the filter does not fit the table.
@@ -397,7 +400,7 @@ class SplitPlanner:
         row_filter: pc.Expression | None,
         notes: PlanNotes | None = None,
     ) -> Iterator[RealtimeFileSplit]:
-        """The splits of given file slices, without those in partitions that the filter rules out."""
+        """The splits of given file slices, without splits in partitions that the filter rules out."""
         all_slices = tuple(slices)
         paths = dict.fromkeys(file_slice.partition_path for file_slice in all_slices)
         encoded = _is_encoded(context)
@@ -435,17 +438,17 @@ class SplitPlanner:
 
     @cached_property
     def _delta_commits(self) -> frozenset[str] | None:
-        """The delta commits of a table that is to have none, None of any other table."""
+        """The delta commits of a copy-on-write table, which should have none; None for other tables."""
         if self.state.config.table_type is not TableType.COPY_ON_WRITE:
             return None
         commits = self.state.timeline.commits()
         return frozenset(commit.requested_time for commit in commits if commit.action is Action.DELTA_COMMIT)
 
     def _require_type_of(self, file_slice: FileSlice) -> None:
-        """Refuses what a copy-on-write table does not have.
+        """Refuses delta commits and logs in a copy-on-write table.
 
-        Hudi passes over delta commits and logs there, and so loses rows without a word. Where the type of a table was
-        changed after all of it had been compacted, neither is left in a slice that is read.
+        Hudi ignores them there, and so loses rows without an error. If the type of a table was changed after everything
+        had been compacted, slices that are read have neither.
         """
         deltas = self._delta_commits
         if deltas is None or not (file_slice.log_files or file_slice.base_instant_time in deltas):
@@ -499,7 +502,7 @@ class SplitPlanner:
 
 
 def _is_encoded(context: ReadContext) -> bool:
-    """Whether values of the path stay as it spells them: in Hudi, only an incremental query does not decode it."""
+    """Whether values in the path stay encoded: in Hudi, only an incremental query does not decode them."""
     return context.query_type is QueryType.INCREMENTAL
 
 
@@ -534,7 +537,7 @@ class QueryPlan(Protocol):
 
     @property
     def instant(self) -> str:
-        """The instant as of which the table is read."""
+        """The instant at which the table is read."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -553,7 +556,7 @@ class QueryPlan(Protocol):
         """How the names of files are found; known once splits have been made."""
 
     def splits(self, row_filter: pc.Expression | None = None, notes: PlanNotes | None = None) -> Iterator[Split]:
-        """The splits whose rows may pass the filter, made one at a time; ``notes`` tell what was passed over."""
+        """The splits whose rows may pass the filter, made one at a time; ``notes`` record what was left out."""
 
     def left_out_log_files(self) -> int:
         """The number of log files with later changes that the query does not read."""
@@ -568,7 +571,7 @@ class SnapshotPlan:
 
     @property
     def instant(self) -> str:
-        """The instant as of which the table is read."""
+        """The instant at which the table is read."""
         return self.planner.state.instant
 
     @property
@@ -583,7 +586,9 @@ class SnapshotPlan:
 
     @property
     def next_after(self) -> str | None:
-        """The ``after`` for changes since the snapshot; None for base files alone, which lack the changes in logs."""
+        """The ``after`` for changes since the snapshot; None for queries of base files only, which lack the changes in
+        logs.
+        """
         return next_after_snapshot(self.planner.state) if self.query_type is QueryType.SNAPSHOT else None
 
     @property

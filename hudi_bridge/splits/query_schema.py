@@ -68,11 +68,14 @@ _HISTORY_SUFFIX = ".schemacommit"
 class QuerySchema:
     """The columns of a query.
 
-    ``defaults`` holds the schema's defaults of missing fields that are not null. If the table keeps a schema history
-    with column ids, ``ids`` is the query's version and ``history`` all versions, both as Hudi's JSON. ``series`` is
-    that of the Hudi that made the schema's commit, as in ``CommitMetadata``. ``has_ids`` is whether the schema has
-    column ids, also if the query finds columns by name. ``source`` says where the columns are from if no commit on the
-    active timeline, nor the properties, have a schema.
+    Attributes:
+        arrow: the columns.
+        defaults: the schema's defaults of missing fields, if they are not null.
+        ids: the query's version of the schema with column ids, as Hudi's JSON, if the table has a schema history.
+        history: all versions of the schema with column ids, as Hudi's JSON.
+        series: the series of Hudi that wrote the schema's commit, as in ``CommitMetadata``.
+        has_ids: whether the schema has column ids, even if the query finds columns by name.
+        source: where the columns come from if neither a commit on the active timeline nor the properties have a schema.
     """
 
     arrow: pa.Schema
@@ -102,7 +105,7 @@ def read_query_schema(state: TableState) -> QuerySchema:
         return _from_commit(state, *newest, with_ids=bool(past))
     if state.config.create_schema:
         return _from_avro_text(state.config.create_schema, None, None, state.config, ".hoodie/hoodie.properties")
-    # Hudi takes the columns of a file of the newest commit, which are those of the commit.
+    # Hudi takes the columns of a file of the newest commit, which has the same columns.
     newest = _newest_with_schema(state, commits, of_services=True)
     return _from_data_files(state, past or commits) if newest is None else _from_commit(state, *newest, with_ids=False)
 
@@ -111,7 +114,7 @@ def columns_of_query(query_schema: QuerySchema, config: TableConfig, query_type:
     """The columns in a query of the given type.
 
     A partition column of the timestamp-based key generator is text if it is read from the path, and in some releases
-    also if it is read from the files. Those of the ``CustomKeyGenerator`` have their own types.
+    also if it is read from the files. Partition columns of the ``CustomKeyGenerator`` have their own types.
     """
     schema = query_schema.arrow
     is_cow_range = query_type is QueryType.INCREMENTAL and config.table_type is TableType.COPY_ON_WRITE
@@ -206,9 +209,9 @@ def _with_meta_columns(fields: pa.Schema, config: TableConfig) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSchema:
-    """The columns in a file: as the Avro schema of its writer, or as Arrow reads them if it has none.
+    """The columns in a file: the Avro schema of its writer, or Arrow's schema if it has none.
 
-    ``source`` says where they are from.
+    ``source`` names where they come from.
     """
 
     source: str
@@ -234,7 +237,7 @@ def schema_beside_commits(state: TableState, commits: Sequence[Instant]) -> Stor
     Raises:
         CorruptTableError: the archived timeline, or a commit, is damaged.
         StorageError: a file cannot be read.
-        UnsupportedTableError: there are data files, and none of them tells.
+        UnsupportedTableError: there are data files, but none has a schema.
     """
     for commit in reversed(commits):
         stats = read_commit_metadata(state, commit).write_stats
@@ -279,7 +282,7 @@ def _first_stored(storage: Storage, paths: Sequence[str]) -> StoredSchema | None
 
 
 def stored_schema(storage: Storage, path: str) -> StoredSchema | None:
-    """The columns of a data file; None if it is gone or damaged, or does not tell.
+    """The columns of a data file; None if it is gone or damaged, or has no schema.
 
     Raises:
         StorageError: the file cannot be read.
@@ -336,10 +339,10 @@ def _avro_type(kind: pa.DataType) -> pa.DataType:
 
 
 def with_operations(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> TableConfig:
-    """The configuration of the table; if it does not tell of operations, the files of the newest commit do.
+    """The table's configuration; if it does not state whether rows have operations, the newest commit's files are read.
 
     ``read_commit`` is a commit whose metadata has been read already, if any. The answer is cached: the writers of a
-    table do not change it, and where they did, rows with an operation are refused.
+    table do not change it, and if they did, rows with an operation are refused.
     """
     config, cache = state.config, state.storage.cache
     if config.allow_operation_field is not None or not config.populates_meta_fields:
@@ -355,7 +358,7 @@ def with_operations(state: TableState, read_commit: tuple[Instant, CommitMetadat
 
 
 def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
-    """What the newest commit has written that has written anything."""
+    """The files of the newest commit that has written any."""
     for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
         try:
             metadata = (
@@ -372,7 +375,7 @@ def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata]
 
 
 def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
-    """The columns of a data file; None if it is gone or damaged, or does not tell.
+    """The columns of a data file; None if it is gone or damaged, or has no schema.
 
     Raises:
         StorageError: the file cannot be read.
@@ -398,7 +401,7 @@ def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
 
 
 def newest_schema(storage: Storage, path: str) -> str | None:
-    """The schema of the last data block of a log file, which is read from its end on; None if there is none.
+    """The schema of the last data block of a log file, which is read from its end; None if there is none.
 
     Raises like ``scan_heads``. Source: ``HoodieLogFileReader.prev``, ``TableSchemaResolver.readSchemaFromLogFile``.
     """
@@ -430,7 +433,7 @@ def _scan(parts: "_Parts", path: str) -> ScanResult:
 
 
 class _Parts:
-    """The bytes of a file. The two parts that were read last are buffered: the head of a block and its end."""
+    """The bytes of a file, with a buffer for the last two parts: the head of a block and its end."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self.size = size
@@ -438,7 +441,7 @@ class _Parts:
         self._buffers: list[tuple[int, bytes]] = []
 
     def at(self, start: int, length: int) -> bytes:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """The bytes at an offset; fewer at the end of the file."""
         length = max(0, min(length, self.size - start))
         if not length:
             return b""
@@ -455,7 +458,7 @@ class _Parts:
         return pa.py_buffer(self.at(start, min(_CONTENT_BYTES, length)))
 
     def next_magic(self, start: int) -> int:
-        """Where the next block may begin, the end of the file if nowhere."""
+        """The offset of the next possible block, or the end of the file."""
         while start < self.size:
             part = self.at(start, _PART_BYTES)
             position = part.find(MAGIC)

@@ -62,8 +62,8 @@ class SchemaVersion:
     """One version of a table's schema, in force from ``instant`` on.
 
     With ``has_ids``, ``schema`` is Hudi's own, and ``changes`` distinguish renames from drops and adds. Otherwise
-    ``schema`` is that of a commit, its ids are only the positions of columns, and columns are compared by name.
-    ``changes`` are those since the previous version; the first version has none.
+    ``schema`` comes from a commit, its ids are only the positions of columns, and columns are compared by name.
+    ``changes`` are relative to the previous version; the first version has none.
 
     Made by ``HudiTable.schema_history``.
     """
@@ -77,7 +77,7 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """How the columns of a base file, or of one block of a log file, are mapped to those of a query.
+    """How the columns of a base file, or of one block of a log file, are mapped to the columns of a query.
 
     ``instant_time`` is the instant that wrote them; ``offset`` is the block's offset in the file, None for a base file.
 

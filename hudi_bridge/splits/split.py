@@ -90,10 +90,10 @@ class ReadContext:
         return [getattr(self, attribute.name) for attribute in fields(self)]
 
     def require_no_keys(self) -> None:
-        """Raises if the base files need keys, which a reader that has nothing but the split would lack.
+        """Refuses a table whose base files need keys, because a reader that has only the split lacks them.
 
         Raises:
-            QueryError: they do.
+            QueryError: the base files need keys.
         """
         if self.needs_keys:
             raise keys_stay_here("readers of splits")
@@ -143,7 +143,7 @@ class ReadContext:
         return tuple(dict.fromkeys(ordering_path(name)[0] for name in self.record_key_fields))
 
     def _what_has_no_text(self, name: str) -> str | None:
-        """A record key field and why its values are no parts of a key; None if they are."""
+        """A record key field and the reason why its values cannot be parts of a key; None if they can."""
         try:
             kind = ordering_type(name, self.schema)
         except KeyError:
@@ -154,7 +154,7 @@ class ReadContext:
     def defaults(self) -> Mapping[str, Value]:
         """The defaults of columns that are not null, as values of the columns.
 
-        One that is not of its column's type is left out.
+        A default with another type than its column is left out.
         """
         return _values_of(self.field_defaults, self.schema)
 
@@ -177,8 +177,8 @@ class RealtimeFileSplit:
     as JSON. It then has the path and ``storage_options`` with which the table was opened, and any secrets in them.
     Pickling it raises a ``QueryError`` if the table was opened with keys of its base files: they stay in this process.
 
-    Paths are relative to the table. A split without log paths is read from its base file alone. Sizes are in bytes;
-    ``log_sizes`` are those of the log paths, if they are known. If the base file was bootstrapped, so that it has meta
+    Paths are relative to the table. A split without log paths is read from its base file only. Sizes are in bytes;
+    ``log_sizes`` belong to the log paths, if they are known. If the base file was bootstrapped, so that it has meta
     columns only, ``source_path`` is the file with the others, relative to ``bootstrap_source`` of the context.
 
     Made by ``HudiTable.splits`` and ``HudiDataset.splits``, and by ``from_json``.
@@ -199,7 +199,7 @@ class RealtimeFileSplit:
 
     @property
     def is_external(self) -> bool:
-        """Whether the base file is one of another writer's, which a commit registered."""
+        """Whether the base file was made by another writer and registered by a commit."""
         return self.base_path == f"{self.partition_path}/{self.file_id}".removeprefix("/")
 
     @property
@@ -226,7 +226,7 @@ class RealtimeFileSplit:
 
     @property
     def latest_instant(self) -> str:
-        """The instant as of which the slice is read."""
+        """The instant at which the slice is read."""
         return self.context.latest_instant
 
     def to_json(self) -> str:

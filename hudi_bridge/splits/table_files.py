@@ -2,11 +2,11 @@
 
 Files are found in an index of files, if one can be used and more than a few folders are needed, or by listing folders.
 A folder is listed once, when a query first needs it; file slices are cached too, except in tables of very many files.
-A listing does not tell which of the files that Hudi did not write belong to the table: where there are some, the index
-is asked, or the commits. ``CurrentFiles`` is for queries that know from commits which files they need; a file that the
-index lacks is looked for in storage, so that nothing counts as gone that is there.
+If there are files that Hudi did not write, a listing does not show which of them belong to the table, so the index or
+the commits are asked. ``CurrentFiles`` is for queries that know from commits which files they need; a file that the
+index lacks is looked up in storage, so that no existing file counts as gone.
 
-``open_state`` opens a table. It refuses one that has data files and no timeline, which would read as empty.
+``open_state`` opens a table. It refuses a table with data files but without a timeline, which would read as empty.
 """
 
 import json
@@ -57,11 +57,11 @@ _MAX_CACHED_SLICES = 20_000
 _MOST_PLAIN_ENTRIES = 1_000
 """Beyond so many entries, listings are compressed."""
 _PARTITIONS_AT_FIRST = 256
-"""Few enough that the first slices are there soon."""
+"""Few enough that the first slices are returned soon."""
 _MOST_PARTITIONS_AT_ONCE = 1 << 13
-"""How many partitions are listed, and in memory, before any of their slices is given out."""
+"""The most partitions that are listed, and in memory, before any of their slices is returned."""
 _FEW_FOLDERS = 8
-"""Listing up to so many folders takes less time than reading the index, which has a timeline and files of its own."""
+"""Listing so few folders is faster than reading the index, which has its own timeline and files."""
 _LISTED_SOONER = f"the table has at most {_FEW_FOLDERS} folders"
 _FEW_NAMED = f"at most {_FEW_FOLDERS} partitions are needed"
 _FASTEST = 1
@@ -70,11 +70,11 @@ _MEMORY_LEVEL = 4
 
 
 class FileIndex(Protocol):
-    """An index of the files of a table; it reports itself why it cannot be used."""
+    """An index of the files of a table; if it cannot be used, it reports that itself."""
 
     @property
     def why_not(self) -> str | None:
-        """Why the index cannot be used, as far as that has been found out."""
+        """Why the index cannot be used, if that has been found out."""
 
     def partitions(self) -> Sequence[str] | None:
         """The paths of all partitions, None if the index cannot be used."""
@@ -96,9 +96,9 @@ class FolderListings:
     def __init__(
         self, state: TableState, index: FileIndex | None = None, why_no_index: str = "it shows no earlier states"
     ) -> None:
-        """Listings without any folder yet; ``why_no_index`` says why there is no index.
+        """Starts without folders; ``why_no_index`` is the reason if there is no index.
 
-        The commits of ``state`` tell which external files there are, where the index does not.
+        If the index does not have the external files, the commits of ``state`` do.
         """
         self.index = index
         self.why_no_index = why_no_index
@@ -128,11 +128,11 @@ class FolderListings:
         return later[1]
 
     def anew(self) -> "FolderListings":
-        """Listings without any folder yet, and with the same index."""
+        """Listings with the same index, but without any folder yet."""
         return FolderListings(self._state, self.index, self.why_no_index)
 
     def index_of(self, folders: int) -> FileIndex | None:
-        """The index, if there is one that serves for this number of folders, whose names are known."""
+        """The index, if there is one and this number of named folders makes it worth reading."""
         return self.index if folders > _FEW_FOLDERS else None
 
     @property
@@ -145,7 +145,7 @@ class FolderListings:
         return registered_files(self._state)
 
     def expect_external(self) -> None:
-        """Look for external files from now on, wherever listings do not tell that there are any."""
+        """Looks up external files from now on if listings cannot show that there are none."""
         self._may_hold_external = True
 
     def files(self, paths: Sequence[str], *, must_exist: bool = True) -> Mapping[str, Sequence[FileInfo]]:
@@ -204,10 +204,11 @@ class FolderListings:
         return {(path, file_id): self._groups[path].get(file_id, ()) for path, file_id in ids}
 
     def are_few(self) -> bool:
-        """Whether the table has few folders, all of them partitions without folders; lists them, if it may be so few.
+        """Whether the table has few folders, all of them partitions without subfolders; lists them, if there may be so
+        few.
 
-        A folder in a partition may be a partition too, which the index has and a listing does not find. Nor does it
-        tell which of the files that Hudi did not write belong to the table.
+        A subfolder of a partition may be a partition too, which only the index shows. A listing does not show which
+        files of other writers belong to the table, either.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -226,7 +227,7 @@ class FolderListings:
         )
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
-        """List the folders that have not been listed yet, several at a time; raises like ``entries``."""
+        """Lists the folders that have not been listed yet, several at a time; raises like ``entries``."""
         unknown = [path for path in paths if path not in self._packed and path not in self._plain]
         map_in_threads(partial(self._list, must_exist=must_exist), unknown, REQUESTS_AT_ONCE)
 
@@ -265,9 +266,10 @@ def _by_file_id(files: Iterable[FileInfo]) -> Mapping[str, Sequence[FileInfo]]:
 
 
 def _in_growing_parts(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The paths in parts, each of twice the size of the last.
+    """The paths in parts, each twice as large as the previous one.
 
-    The first slices are there soon; yet the timeline, which is listed again after each part, is so only a few times.
+    The first slices are returned soon; yet the timeline, which is listed again after each part, is listed only a few
+    times.
     """
     start, size = 0, _PARTITIONS_AT_FIRST
     while start < len(paths):
@@ -303,7 +305,7 @@ class TableFiles:
 
     @property
     def found_by(self) -> FileSource:
-        """How the names of files are found where all partitions are asked for."""
+        """How the names of files are found if all partitions are asked for."""
         index = self._listings.index
         if index is None:
             return FileSource(name=LISTING, why_not_metadata_table=self._listings.why_no_index)
@@ -320,9 +322,9 @@ class TableFiles:
         notes: PlanNotes | None = None,
         within: Collection[str] | None = None,
     ) -> list[str]:
-        """The partitions that may have rows passing the filter; ``columns`` are those of the query.
+        """The partitions that may have rows passing the filter on the ``columns`` of the query.
 
-        With ``within``, only partitions of these paths; others are not listed.
+        With ``within``, only partitions with these paths are returned; others are not listed.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -358,7 +360,7 @@ class TableFiles:
     def _listed_partitions(
         self, columns: QueryColumns, row_filter: pc.Expression | None, notes: PlanNotes | None
     ) -> list[str]:
-        """The partitions by folders; of an object store, what commits name is read meanwhile."""
+        """The partitions by listing; for an object store, the commits are read meanwhile."""
         entries = self._listings.entries
         list_all = partial(list_partitions, self._state, *columns, row_filter, entries, notes)
         if self._state.storage.is_local:
@@ -370,7 +372,7 @@ class TableFiles:
     def _require_partitions(
         self, paths: Collection[str], columns: QueryColumns, row_filter: pc.Expression | None, *, of_base_files: bool
     ) -> None:
-        """Raises if commits name files, which the query needs, in a folder that was not found to be a partition."""
+        """Requires that folders in which commits name needed files are partitions."""
         candidates = sorted(self._committed.by_folder.keys() - set(paths))
         if not candidates:
             return
@@ -385,7 +387,7 @@ class TableFiles:
             self._committed.require(path, (), self._timeline, of_base_files=of_base_files)
 
     def in_partition(self, path: str, *, must_exist: bool = True) -> Sequence[FileInfo]:
-        """All files in a partition, including those that no query reads and that no index has."""
+        """All files in a partition, including files that no query reads and that no index has."""
         return self._listings.files([path], must_exist=must_exist and path not in self._listings.registered)[path]
 
     def file_slices(
@@ -399,12 +401,12 @@ class TableFiles:
     ) -> Iterator[FileSlice]:
         """The file slices that a query reads, ordered by partition and file id; ``choose`` leaves out partitions.
 
-        With ``within``, those in partitions of these paths, which need not exist; no other is listed.
+        With ``within``, only partitions with these paths are read; they need not exist.
 
         Raises:
             InstantNotReadableError: files were removed after the timeline and before the folders were listed.
             StorageError: a folder cannot be listed.
-            UnsupportedTableError: a base file is not Parquet, or a log file is of a later Hudi.
+            UnsupportedTableError: a base file is not Parquet, or a log file was written by a later Hudi.
         """
         paths, are_listed = self._partitions(columns, row_filter, notes, within)
         chosen = paths if choose is None else choose(paths)
@@ -487,13 +489,13 @@ class TableFiles:
                 yield path, slices
 
     def _lists_named(self, folders: int) -> bool:
-        """Whether there is an index, and yet so few folders whose names are known are listed."""
+        """Whether folders with known names are listed although there is an index, because they are few."""
         return self._listings.index is not None and self._listings.index_of(folders) is None
 
     def _require_nothing_removed(self, *, by_index: bool) -> None:
-        """Raises if files that have just been listed may lack some that the state needs.
+        """Requires that listings that were just made have all files that the state needs.
 
-        What was removed after the timeline and before the folders were listed would go unnoticed.
+        Files that were removed after the timeline and before the folders were listed would otherwise not be missed.
         """
         state, listings = self._state, self._listings.count
         if by_index:
@@ -501,11 +503,11 @@ class TableFiles:
         else:
             now = self._listings.state_after(state)
         validate_not_cleaned(state, now)
-        # Only now: after a failure, the next query must not take the same listings for complete.
+        # This comes last: after a failure, the next query must not take the same listings for complete.
         self._checked_listings = listings
 
     def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, Sequence[FileInfo]]]:
-        """The slices of groups with base files alone, and by partition the files of the other groups."""
+        """The slices of groups with only base files, and by partition the files of the other groups."""
         plain, rest = newest_plain_slices(files, self._timeline)
         return plain, indexed_files(rest)
 
@@ -533,7 +535,7 @@ class TableFiles:
 
 
 class CurrentFiles:
-    """The files of partitions as of when each was first asked for."""
+    """The files of partitions at the time when each partition was first asked for."""
 
     def __init__(self, listings: FolderListings) -> None:
         """The files by these listings and their index."""
@@ -542,7 +544,7 @@ class CurrentFiles:
         self._indexed: set[str] = set()
 
     def expect(self, paths: Iterable[str]) -> None:
-        """Find these files, given relative to the table, with others in the same folders.
+        """Finds these files, given relative to the table, together with others in the same folders.
 
         Raises:
             StorageError: a folder cannot be listed.
@@ -585,7 +587,7 @@ def open_state(
     payloads: Mapping[str, RecordPayload],
     log_memory_bytes: int | None,
 ) -> TableState:
-    """The current state of a table; the options are those of ``HudiTable.open``.
+    """The current state of a table; options are as for ``HudiTable.open``.
 
     Raises:
         TableNotFoundError: there is no Hudi table.
