@@ -101,10 +101,10 @@ def diff(
 
 def _print(difference: TableDifference, limit: int | None) -> None:
     """Prints the first records, and how many there are; without a limit, all are counted."""
-    wanted = ROWS_IN_TABLE if limit is None else limit
-    counts, shown, missing = DifferenceCounts(), [], wanted
+    shown_rows = ROWS_IN_TABLE if limit is None else limit
+    counts, shown, missing = DifferenceCounts(), [], shown_rows
     with counting_rows(difference.to_reader(), show=True) as batches:
-        for batch in batches if wanted or limit is None else ():
+        for batch in batches if shown_rows or limit is None else ():
             counts.add(batch)
             # One row beyond those shown tells whether there are more.
             shown.append(_readable(batch.slice(0, max(0, missing + 1))))
@@ -112,14 +112,14 @@ def _print(difference: TableDifference, limit: int | None) -> None:
             if limit is not None and missing < 0:
                 break
     rows = pa.Table.from_batches(shown, _READABLE)
-    print_grid(rows.sort_by([(PARTITION, "ascending"), (KEY, "ascending")]), wanted, _LOOK)
+    print_grid(rows.sort_by([(PARTITION, "ascending"), (KEY, "ascending")]), shown_rows, _LOOK)
     if limit is None:
         numbers = ((INSERT, "inserted"), (UPDATE, "updated"), (DELETE, "deleted"))
         print_note(", ".join(f"{counts.total(operation):,} {name}" for operation, name in numbers))
 
 
 def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with the values in one column: of updates those that have changed, before and after."""
+    """The rows with the values in one column; an update has only the changed values, before and after."""
     befores, afters = (_texts(batch.column(name)) for name in (BEFORE, AFTER))
     images = zip(batch.column(CHANGED).to_pylist(), befores, afters, strict=True)
     values = [_values_text(changed, before, after) for changed, before, after in images]
@@ -139,8 +139,8 @@ def _texts(images: Array) -> list[dict[str, str] | None]:
     structs: Any = images
     named = zip(structs.type.names, structs.flatten(), strict=True)
     columns = {name: [_text(value, column.type) for value in values_as_text(column)] for name, column in named}
-    rows = ({name: texts[place] for name, texts in columns.items()} for place in range(len(images)))
-    return [row if known else None for row, known in zip(rows, images.is_valid().to_pylist(), strict=True)]
+    rows = ({name: texts[index] for name, texts in columns.items()} for index in range(len(images)))
+    return [row if is_valid else None for row, is_valid in zip(rows, images.is_valid().to_pylist(), strict=True)]
 
 
 def _text(value: object, kind: ArrowType) -> str:

@@ -114,13 +114,13 @@ def doctor(
     least = Severity[severity.upper()]
     folder = Storage.open(folder_of(table), options=parse_storage_options(storage_option))
     with telling_progress() as tell:
-        found = _examine(folder, deep, now, limits, parse_options(option), tell)
+        diagnoses = _examine(folder, deep, now, limits, parse_options(option), tell)
     if output is None and output_format is DiagnosisFormat.TABLE and sys.stdout.isatty():
-        _print(found, least)
+        _print(diagnoses, least)
     else:
         with open_sink(output, no_clobber=no_clobber) as sink:
-            sink.write(_written(found, least, output_format).encode("utf-8", "backslashreplace"))
-    worst = max(diagnosis.worst for diagnosis in found)
+            sink.write(_written(diagnoses, least, output_format).encode("utf-8", "backslashreplace"))
+    worst = max(diagnosis.worst for diagnosis in diagnoses)
     if worst >= Severity.WARNING:
         raise typer.Exit(_DAMAGED if worst is Severity.ERROR else WARNED)
 
@@ -133,57 +133,57 @@ def _examine(
     read_options: dict[str, str],
     tell: Progress,
 ) -> list[Diagnosis]:
-    def examined(one: Storage) -> Diagnosis:
-        return examine_storage(one, deep=deep, now=now, limits=limits, options=read_options, progress=tell)
+    def examined(table: Storage) -> Diagnosis:
+        return examine_storage(table, deep=deep, now=now, limits=limits, options=read_options, progress=tell)
 
     if not folder.exists("") or is_table_folder(folder) or folder.is_file(""):
         return [examined(folder)]
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
 
-    def failed(place: Storage, error: HudiReadError) -> None:
+    def failed(unreadable: Storage, error: HudiReadError) -> None:
         finding = Finding(severity=Severity.ERROR, check="open", found=str(error), remedy="try again")
-        found.append(Diagnosis(path=place.shown_path, findings=(finding,)))
+        diagnoses.append(Diagnosis(path=unreadable.shown_path, findings=(finding,)))
 
-    for one in tables_below(folder, failed):
-        tell(one.shown_path, 0, 0)
+    for table in tables_below(folder, failed):
+        tell(table.shown_path, 0, 0)
         try:
-            found.append(examined(one))
+            diagnoses.append(examined(table))
         except (TableNotFoundError, OSError) as error:
             if not isinstance(error, HudiReadError):
                 raise
-            failed(one, error)
-    if not found:
+            failed(table, error)
+    if not diagnoses:
         raise TableNotFoundError(folder.shown_path, "neither it nor a folder in it holds .hoodie")
-    return found
+    return diagnoses
 
 
-def _written(found: Sequence[Diagnosis], least: Severity, output_format: DiagnosisFormat) -> str:
+def _written(diagnoses: Sequence[Diagnosis], least: Severity, output_format: DiagnosisFormat) -> str:
     match output_format:
         case DiagnosisFormat.HTML:
-            return html_page(found, least)
+            return html_page(diagnoses, least)
         case DiagnosisFormat.JSON:
-            return "".join(f"{diagnosis.with_least(least).to_json()}\n" for diagnosis in found)
+            return "".join(f"{diagnosis.with_least(least).to_json()}\n" for diagnosis in diagnoses)
         case DiagnosisFormat.TABLE:
-            lines = (f"{' ' * indent}{escape_control(text)}" for indent, text, _ in _lines(found, least))
+            lines = (f"{' ' * indent}{escape_control(text)}" for indent, text, _ in _lines(diagnoses, least))
             return "".join(f"{line}\n" for line in lines)
 
 
-def _print(found: Sequence[Diagnosis], least: Severity) -> None:
+def _print(diagnoses: Sequence[Diagnosis], least: Severity) -> None:
     console = Console(width=shutil.get_terminal_size().columns, highlight=False)
     with noticing_closed_pipe():
-        for indent, text, style in _lines(found, least):
+        for indent, text, style in _lines(diagnoses, least):
             line = Text(escape_control(text), style=style, overflow="fold")
             console.print(Padding(line, (0, 0, 0, indent), expand=False))
         sys.stdout.flush()
 
 
-def _lines(found: Sequence[Diagnosis], least: Severity) -> Iterator[_Line]:
-    for diagnosis in found:
+def _lines(diagnoses: Sequence[Diagnosis], least: Severity) -> Iterator[_Line]:
+    for diagnosis in diagnoses:
         yield 0, diagnosis.path, "bold"
         yield 0, subtitle(diagnosis), "dim"
         for finding in diagnosis.with_least(least).findings:
-            place = f"  {finding.place}" if finding.place else ""
-            yield 0, f"{finding.severity!s:<8} {finding.check}{place}", _STYLES[finding.severity]
+            location = f"  {finding.place}" if finding.place else ""
+            yield 0, f"{finding.severity!s:<8} {finding.check}{location}", _STYLES[finding.severity]
             expected = f", expected {finding.expected}" if finding.expected else ""
             yield _INDENT, f"found {finding.found}{expected}", ""
             if finding.remedy:
@@ -191,10 +191,10 @@ def _lines(found: Sequence[Diagnosis], least: Severity) -> Iterator[_Line]:
         if least <= Severity.ADVICE:
             yield from _cost_lines(diagnosis)
         yield 0, "", ""
-    if len(found) > 1:
-        yield 0, f"{len(found):,} tables: {summary(found)}", "bold"
+    if len(diagnoses) > 1:
+        yield 0, f"{len(diagnoses):,} tables: {summary(diagnoses)}", "bold"
     else:
-        yield 0, summary(found), "bold"
+        yield 0, summary(diagnoses), "bold"
 
 
 def _cost_lines(diagnosis: Diagnosis) -> Iterator[_Line]:

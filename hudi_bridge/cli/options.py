@@ -104,12 +104,12 @@ _catalog: ContextVar[str | None] = ContextVar("catalog", default=None)
 
 
 def name_tables_as_in(catalog: str | None) -> None:
-    """From now on, names are those of tables in the catalog of this URI; None for paths alone."""
+    """From now on, names are tables in the catalog of this URI; with None, only paths are accepted."""
     _catalog.set(catalog)
 
 
 def path_of(name: str) -> str:
-    """The path or URI of the table that a command was given; what has a slash is one already.
+    """The path or URI of the table that a command was given; a text with a slash is one already.
 
     Raises:
         QueryError: ``--catalog`` is not the URI of a catalog.
@@ -119,10 +119,10 @@ def path_of(name: str) -> str:
 
 
 def folder_of(name: str) -> str:
-    """The path or URI of the folder of the table, which a catalog is asked for.
+    """The path or URI of the table's folder; a catalog is asked for it.
 
     Raises:
-        QueryError: ``--catalog`` is not the URI of a catalog, or the name is not that of a table in one.
+        QueryError: ``--catalog`` is not the URI of a catalog, or the name is not a table in one.
         TableNotFoundError: the catalog has no such table.
         StorageError: the catalog does not answer.
     """

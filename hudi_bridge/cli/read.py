@@ -1,7 +1,7 @@
-"""``read``, ``get`` and ``explain``: the rows of a table, those of record keys, and what a query would read.
+"""``read``, ``get`` and ``explain``: the rows of a table, the rows of record keys, and what a query would read.
 
 The condition of ``--where`` is SQL, and DuckDB checks it. It passes on what it can to the dataset, so that indexes rule
-out files. ``RowCondition`` asks it of single rows, for commands that test several versions of a record.
+out files. ``RowCondition`` evaluates it for single rows, for commands that test several versions of a record.
 """
 
 import csv
@@ -252,9 +252,9 @@ def _counted(keys: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCondition:
-    """A condition, and the columns that it needs; threads take turns.
+    """A condition, and the columns that it needs; one thread at a time may use it.
 
-    ``row_filter`` is what Arrow can tell of it: all rows that meet the condition pass.
+    ``row_filter`` is a condition for Arrow that all matching rows pass.
     """
 
     columns: tuple[str, ...]
@@ -266,7 +266,7 @@ class RowCondition:
     _condition: str
 
     def passes(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Which rows of a batch with the ``columns`` meet the condition."""
+        """A mask of the rows of a batch with the ``columns`` that meet the condition."""
         number = "".join(rows.schema.names) + "#"
         numbers = pa.array(np.arange(rows.num_rows))
         names = [*(self._sql_names[name] for name in rows.schema.names), number]

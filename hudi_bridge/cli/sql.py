@@ -135,7 +135,9 @@ class LakeSource:
         self.lake.attach_named_in(statement)
 
     def answer(self, statement: str) -> pa.Table | None:
-        """For ``SHOW TABLES``: DuckDB's own tables and all tables of the folder, also those that are not open yet."""
+        """For ``SHOW TABLES``: DuckDB's own tables and all tables of the folder, including tables
+        that are not open yet.
+        """
         if _SHOW_TABLES.fullmatch(statement) is None:
             return None
         made = self.lake.connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
@@ -204,7 +206,7 @@ def open_session(
 
 @contextmanager
 def open_lake_session(roots: Roots, merging: MergingByTable, as_of: str | None) -> Iterator[Session]:
-    """Opens a session in which the tables below a folder have their names, after those of their namespaces."""
+    """Opens a session in which the tables below a folder have names that start with their namespaces."""
     with connection_in_utc() as connection:
         lake = Lake(connection, roots, _LAKE, merging, MemoryStore(CACHE_BYTES), as_of)
         connection.execute(f"USE {_LAKE}")

@@ -74,7 +74,8 @@ def trace(
     opened = open_table(table, option, payload, storage_option)
     records = [(partition, key)] if key is not None else _records_where(opened, str(where), partition, as_of, limit + 1)
     histories = [
-        history_of(opened, str(one), partition_path=path, as_of=as_of) for path, one in records[: max(1, limit)]
+        history_of(opened, str(record_key), partition_path=path, as_of=as_of)
+        for path, record_key in records[: max(1, limit)]
     ]
     if destination.format is not Format.TABLE:
         schema = history_schema(opened.snapshot(as_of).schema)
@@ -93,21 +94,21 @@ def trace(
 
 
 def _records_where(
-    table: HudiTable, condition: str, partition: str | None, as_of: str | None, most: int
+    table: HudiTable, condition: str, partition: str | None, as_of: str | None, limit: int
 ) -> list[tuple[str | None, str | None]]:
-    """The first partitions and keys of records of which a version meets a condition."""
-    found: dict[tuple[str | None, str | None], None] = {}
+    """The first partitions and keys of records with a version that meets a condition."""
+    records: dict[tuple[str | None, str | None], None] = {}
     with row_condition(table.snapshot(as_of), table_name(table), condition) as test:
         reader = find_versions(table, test.row_filter, test.columns, partition_path=partition, as_of=as_of)
         with closing(reader):
             for batch in reader:
                 structs: Any = batch.column(ROW)
                 passes = test.passes(pa.record_batch(structs.flatten(), names=list(test.columns)))
-                kept = batch.select([PARTITION_PATH, RECORD_KEY]).filter(pa.array(passes))
-                found |= dict.fromkeys(zip(*(column.to_pylist() for column in kept.columns), strict=True))
-                if len(found) >= most:
+                matching = batch.select([PARTITION_PATH, RECORD_KEY]).filter(pa.array(passes))
+                records |= dict.fromkeys(zip(*(column.to_pylist() for column in matching.columns), strict=True))
+                if len(records) >= limit:
                     break
-    return sorted(list(found)[:most], key=str)
+    return sorted(list(records)[:limit], key=str)
 
 
 def _print_histories(histories: Sequence[RecordHistory], *, all_values: bool) -> None:
@@ -143,8 +144,8 @@ def _group_lines(group: FileGroupHistory, *, all_values: bool) -> Iterator[_Line
         yield _INDENT, _text(uncounted.reason)
     if group.unreadable:
         yield 0, _text("unreadable, may have held the record:", "bold")
-    for place in group.unreadable:
-        yield _INDENT, _text(place.text(_name(place.path)))
+    for unreadable in group.unreadable:
+        yield _INDENT, _text(unreadable.text(_name(unreadable.path)))
     yield from _result_lines(group)
 
 
@@ -166,8 +167,8 @@ def _values_lines(version: RecordVersion, result: pa.Table, *, all_values: bool)
     """The values that a version carries and the resulting row has not, or all of them, without Hudi's own columns."""
     names = [name for name in version.carried if name not in META_COLUMNS]
     carried = shown_values(version.row.select(names)) if names else {}
-    kept = {} if all_values or not result.num_rows else shown_values(result.slice(0, 1))
-    parts = [f"{name} {text}" for name, text in carried.items() if kept.get(name) != text]
+    resulting = {} if all_values or not result.num_rows else shown_values(result.slice(0, 1))
+    parts = [f"{name} {text}" for name, text in carried.items() if resulting.get(name) != text]
     if parts:
         yield _INDENT, _text(f"values: {', '.join(parts)}")
 
@@ -196,13 +197,13 @@ def _search_lines(history: RecordHistory) -> Iterator[str]:
             yield f"  {_count(groups, 'base file')} {check}"
     yield f"  {_count(sum(group.log_files for group in searched), 'log file')} read"
     for group in searched[:_MOST_GROUPS]:
-        where = f"{group.partition_path}/{group.file_id}" if group.partition_path else group.file_id
-        yield f"  {where}: base file {group.base_check}, {_count(group.log_files, 'log file')} read"
+        location = f"{group.partition_path}/{group.file_id}" if group.partition_path else group.file_id
+        yield f"  {location}: base file {group.base_check}, {_count(group.log_files, 'log file')} read"
     if len(searched) > _MOST_GROUPS:
         yield f"  and {len(searched) - _MOST_GROUPS:,} more"
     for group in searched:
-        for place in group.unreadable:
-            yield f"  unreadable, may have held the record: {place.text()}"
+        for unreadable in group.unreadable:
+            yield f"  unreadable, may have held the record: {unreadable.text()}"
 
 
 def _count(number: int, noun: str) -> str:

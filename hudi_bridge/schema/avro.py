@@ -1,8 +1,8 @@
 """Parses Avro schemas, as Hudi writes them into block headers and commits, and the defaults of their fields.
 
-A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification asks. An unknown logical type is
-refused, since its values could mean anything. JSON strings with unpaired surrogates are refused too: they cannot be
-encoded as UTF-8. Defaults, as Arrow values, stand for fields that the writer of a record did not know.
+A logical type on the wrong underlying type is ignored, as the Avro 1.12 specification requires. An unknown logical type
+is refused, because its values could mean anything. JSON strings with unpaired surrogates are refused too: they cannot
+be encoded as UTF-8. Defaults, as Arrow values, stand for fields that the writer of a record did not know.
 
 Source: ``HoodieSchema`` of Hudi 1.2 for VECTOR, VARIANT and BLOB; "Schema Resolution" of the Avro specification and
 ``ResolvingGrammarGenerator.encode`` of Avro for defaults.
@@ -95,7 +95,7 @@ _PLAIN = {kind: AvroPrimitive(kind=kind) for kind in PRIMITIVE_TYPES} | {"null":
 _PLAIN_UNIONS: dict[tuple[object, ...], AvroUnion] = {
     (first, second): AvroUnion(branches=(_PLAIN[first], _PLAIN[second])) for first, second in permutations(_PLAIN, 2)
 }
-"""Most fields of most schemas are of these types, so that they are not made again."""
+"""Most fields of most schemas have these types, so the objects are shared."""
 Defaults: TypeAlias = tuple[tuple[str, str], ...]
 """Paths of fields, and their defaults as JSON. Within lists and maps, paths have ``element`` and ``value``."""
 _EXACT = Context(prec=100)
@@ -130,7 +130,7 @@ def _refuse_surrogates(value: object) -> None:
 
 
 def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRecord:
-    """The record type of a schema in JSON; ``path`` and ``offset`` say where it was found, for errors.
+    """The record type of a schema in JSON; ``path`` and ``offset`` are its location, for errors.
 
     Raises:
         CorruptTableError: the text is not the schema of an Avro record.
@@ -155,7 +155,7 @@ def parse_avro_schema(text: str, path: str, offset: int | None = None) -> AvroRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parser:
-    """Turns decoded JSON into types; ``named`` has the named types so far, None for one that is not complete."""
+    """Turns decoded JSON into types; ``named`` has the named types so far, None for a type that is not complete."""
 
     path: str
     offset: int | None
@@ -417,12 +417,14 @@ def default_of(path: str, kind: ArrowType, defaults: Mapping[str, str]) -> "Arra
 
 
 def repeated(value: Array, count: int) -> Array:
-    """So many copies of the only value of an array."""
+    """An array that repeats its only value."""
     return value.take(pa.array(np.zeros(count), pa.int64()))
 
 
 def _value(value: Any, kind: ArrowType, path: str, defaults: Mapping[str, str]) -> object:  # noqa: ANN401 - JSON
-    """A value of Avro's JSON as Arrow takes it: bytes are texts there, decimals bytes, and dates and times numbers."""
+    """A value of Avro's JSON as Arrow takes it. In JSON, bytes are texts, decimals are bytes, and dates and times are
+    numbers.
+    """
     if value is None:
         return None
     if pa.types.is_struct(kind):

@@ -1,11 +1,11 @@
-"""The casts that Hudi allows for a column whose type has changed; values are those that Hudi on Spark shows.
+"""The casts that Hudi allows for a column whose type has changed, with the results of Hudi on Spark.
 
 As in Spark's CAST, a value that does not fit its new type becomes null: a decimal with too many digits before the
-point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow tells
-apart (string and large string, dictionaries, narrow integers) are cast without loss.
+point, text that is not a number or a date, NaN as a decimal. Decimals round half up. Types that only Arrow
+distinguishes (string and large string, dictionaries, narrow integers) are cast without loss.
 
-``rebuild_struct`` and its siblings replace the children of nested arrays. Validity bitmaps and offsets are reused;
-those of a slice are copied, so that values outside of it are not converted.
+``rebuild_struct`` and its siblings replace the children of nested arrays. Validity bitmaps and offsets are reused; of a
+slice they are copied, so that values outside of it are not converted.
 
 Source: ``SchemaChangeUtils.isTypeUpdateAllow``, Avro's schema resolution, ``HoodieParquetFileFormatHelper``,
 ``HoodieAvroUtils.rewritePrimaryType``.
@@ -125,7 +125,7 @@ def _cast_and_encode(cast: Cast, target: ArrowType, array: Array) -> Array:
 
 
 def _on_distinct(convert: _Convert, target: ArrowType, array: Array) -> Array:
-    """The array, converted; computes each distinct value once."""
+    """Converts an array; computes each distinct value once."""
     bits = _BITS_OF.get(array.type)
     # Floating-point numbers are distinguished by their bits: 0.0 and -0.0 are equal but have different texts.
     encoded = (array.view(bits) if bits else array).dictionary_encode()

@@ -16,7 +16,7 @@ from hudi_bridge.schema.casts import ArrowType, plan_cast
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
 
 FIRST = "first"
-"""The place of a field that comes before all its siblings."""
+"""The place of a field before all its siblings."""
 _NAMES = {
     pa.bool_(): "boolean",
     pa.int8(): "int",

@@ -4,15 +4,15 @@ With column ids, columns and fields of records are matched by id (``InternalSche
 file has a column of the same name but another id (dropped, then added again), the values are null, not the old ones.
 
 From 0.14 to 1.0, writers labelled timestamps of milliseconds as microseconds, in files and in log blocks. Since 1.1,
-the schema of the table says milliseconds again, and readers take the numbers for that.
+the schema of the table has milliseconds again, and readers take the numbers for milliseconds.
 
-A Parquet file that has none of the fields of a record has nothing to make the record of: it is null, and so is a list
-of such records. Avro's resolution of schemas makes records of nulls.
+If a Parquet file has none of the fields of a record, the record is null, and so is a list of such records. Avro's
+resolution of schemas makes records of nulls instead.
 
 A field that an Avro record without column ids lacks has its default.
 
-Hudi 1.x reads timestamps as text where the query's column is text, as is a partition column that the key generator
-formats: those of Avro as their numbers.
+If the query's column is text, Hudi 1.x reads timestamps as text; timestamps in Avro as the text of their numbers. A
+partition column that the key generator formats is such a column.
 
 Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timestamps; ``HoodieParquetReadSupport`` and
 Spark's ``ParquetColumnVector`` for records without a field.
@@ -56,7 +56,7 @@ _PLANS = BoundedCache(256)
 
 
 class FloatsByText(StrEnum):
-    """Which floats become doubles and decimals by way of their text; the others keep their exact value."""
+    """The floats that become doubles and decimals by way of their text; other floats keep their exact value."""
 
     NOWHERE = "nowhere"
     COLUMNS = "columns"  # but not the fields within them
@@ -90,7 +90,7 @@ class _Nulls:
 class _Column:
     """How one column of the query is made.
 
-    ``source`` is the file's column, None for a column of the one value ``default``, or of nulls.
+    ``source`` is the file's column; None for a column that repeats ``default``, or is null.
     """
 
     field: "pa.Field[ArrowType]"
@@ -122,7 +122,7 @@ class Evolution:
     path: str
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch in the query schema. The given one may have further columns, in any order.
+        """The batch in the query schema. The given batch may have further columns, in any order.
 
         Columns that need no conversion are not copied.
 
@@ -161,7 +161,7 @@ def plan_evolution(
     reads_times_as_text: bool = False,
     defaults: Defaults = (),
 ) -> Evolution:
-    """The conversion of a file's batches to those of a query.
+    """The conversion of a file's batches to the batches of a query.
 
     Args:
         file_schema: the columns of the file.
@@ -176,7 +176,7 @@ def plan_evolution(
 
     Raises:
         SchemaEvolutionError: a column of the file cannot be read as the query's type.
-        UnsupportedTableError: the file has a shredded VARIANT, or a default is not of its field's type.
+        UnsupportedTableError: the file has a shredded VARIANT, or a default does not have its field's type.
     """
     has_ids = file_ids is not None and query_ids is not None
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
@@ -216,7 +216,7 @@ def column_planner(
     reads_times_as_text: bool = False,
     defaults: Defaults = (),
 ) -> "Callable[[pa.Field[ArrowType]], _Column]":
-    """What plans one column of a query after the other, of a file with the given columns.
+    """A function that plans the columns of a query one by one, for a file with the given columns.
 
     The arguments are as for ``plan_evolution``, and a column raises the same errors.
     """

@@ -1,6 +1,6 @@
-"""Explains how the columns of a file become those of a query, and which are not read, and why.
+"""Explains how the columns of a file are converted to the columns of a query, which are not read, and why.
 
-The answers come from ``evolve.column_planner``, asked for one level of nesting at a time.
+The answers come from ``evolve.column_planner``, one level of nesting at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -102,7 +102,7 @@ def map_columns(
     """The mappings of the query's columns, in their order, each followed by its fields; then the columns not read.
 
     Ids and ``stored_as`` are as for ``plan_evolution``. ``path_columns`` come from the partition path, not from files.
-    ``defaults`` are the paths of those that have a default where the file lacks them, unless they have ids.
+    ``defaults`` are the paths of fields with a default that is used if the file lacks them, unless they have ids.
     """
     has_ids = query_ids is not None
     top = _Scope(file_path="", path="", ids=None, table_has_ids=has_ids, stored_as=stored_as, defaults=defaults)
@@ -138,7 +138,7 @@ class _Scope:
 def _iter_mappings(
     file_fields: _Fields, query_fields: _Fields, scope: _Scope, path_columns: Sequence[str] = ()
 ) -> Iterator[ColumnMapping]:
-    """The mappings of a record's fields, each followed by those of the fields within."""
+    """The mappings of a record's fields, each followed by the mappings of its nested fields."""
     in_path = frozenset(path_columns)
     read = set(in_path)
     file_ids, query_ids = None, _NO_IDS if scope.table_has_ids else None
@@ -182,7 +182,7 @@ def _iter_mappings(
 
 
 class _KnownFields:
-    """The fields of a record in the file, and those with ids in both, looked up by name and by id."""
+    """The fields of a record in the file, and the fields with ids in both, looked up by name and by id."""
 
     def __init__(self, file_fields: _Fields, ids: _Ids) -> None:
         of_file, of_query = ((), ()) if ids is None else (ids[0].fields, ids[1].fields)

@@ -1,9 +1,9 @@
 """Proposes a schema history with column ids for a table that has none.
 
 The proposed ids give the same rows as reading by name. A name keeps its id, even if it is dropped and added again, as
-long as old values can be read as its new type. What names alone cannot tell is listed as an ambiguity. The first ids
-are the positions of a writer's columns, which are optional where its Avro schema says so. The proposal is written as
-Hudi's JSON, which ``schema.internal`` reads.
+long as old values can be read as its new type. Changes that names do not determine are listed as ambiguities. The first
+ids are the positions of a writer's columns; columns are optional if its Avro schema makes them so. The proposal is
+written as Hudi's JSON, which ``schema.internal`` reads.
 
 Source: ``AvroInternalSchemaConverter`` (first ids), ``TableChanges`` (later ids), ``SerDeHelper`` (JSON).
 """
@@ -35,7 +35,7 @@ _MAX_DISTANCE = 1
 _MAX_SIDESTEP = 8
 """How far apart a dropped and an added column may be among those that go and come at one place."""
 _ROOT = -1
-"""In place of the id of the parent of top-level columns."""
+"""The parent id of top-level columns."""
 
 
 def schema_history_json(versions: Sequence[InternalSchema]) -> str:
@@ -92,7 +92,7 @@ def _primitive(type_: pa.DataType) -> str:
 
 
 class SchemaAmbiguityKind(StrEnum):
-    """What names alone cannot tell."""
+    """What names do not determine."""
 
     RENAME_OR_NEW = "rename or new"
     SAME_OR_ANOTHER = "same or another"
@@ -100,10 +100,10 @@ class SchemaAmbiguityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaAmbiguity:
-    """A change that may have been another one; ``str`` says it in a sentence.
+    """A change that may have been another one; ``str`` returns it as a sentence.
 
-    ``instant`` is that of the newer version, ``before`` the path of the dropped field, ``after`` that of the added one;
-    for a field that came back, both are the same.
+    ``instant`` is the instant of the newer version, ``before`` the path of the dropped field, ``after`` the path of the
+    added one; for a field that came back, both are the same.
 
     Part of a ``SchemaProposal``.
     """
@@ -168,15 +168,15 @@ def infer_schema_history(schemas: Iterable[tuple[str, InternalSchema]]) -> Schem
 
 @dataclass(slots=True, kw_only=True)
 class _Ids:
-    """Gives ids, and remembers those given so far.
+    """Assigns ids, and remembers the ones assigned so far.
 
     Attributes:
-        instant: that of the version at hand.
-        max_id: the last id that was given.
+        instant: the instant of the current version.
+        max_id: the last id that was assigned.
         previous: the fields of each record in the version before, by the id of its parent.
         named: the latest field of each name that a record ever had, by the id of its parent.
         inner: the ids of the elements, or of the keys and values, of each list and map, by the id of its parent.
-        ambiguities: those found so far.
+        ambiguities: the ambiguities so far.
 
     The parent is the field, element or value whose type is the record, list or map.
     """
@@ -268,7 +268,7 @@ def _possible_renames(
 def _near(index: int, position: int, count: int, added: Mapping[int, Sequence[Field]]) -> Iterable[Field]:
     """The added fields near one of the ``count`` fields that were dropped at a place, by its position among them.
 
-    Positions are counted from the first and from the last one, since others may have gone or come at either end. Few
+    Positions are counted from the first and from the last one, because others may have gone or come at either end. Few
     fields come from each place, so that all columns may have other names without every pair of them being likely.
     """
     for other in range(index - _MAX_DISTANCE, index + _MAX_DISTANCE + 1):

@@ -1,4 +1,4 @@
-"""The text of values as Java's ``toString`` gives it, above all that of floating-point values in Java 17.
+"""The text of values as Java's ``toString`` returns it, especially of floating-point values in Java 17.
 
 Hudi turns floats into text, and by way of text into decimals. Before Java 19 the text is not always the shortest that
 reads back as the same value (JDK-4511638): 2^-44 is ``5.6843418860808015E-14``, one digit more than needed.
@@ -53,7 +53,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """The result of ``Float.toString`` of Java 17; the value must be that of a 32-bit float."""
+    """The result of ``Float.toString`` of Java 17; the value must be a 32-bit float."""
     bits = int.from_bytes(struct.pack(">f", value))
     return _text(value, bits & ((1 << 23) - 1), (bits >> 23) & 0xFF, _FLOAT_FRACTION_BITS)
 
@@ -72,7 +72,9 @@ def floating_text(array: "pa.Array[Any]") -> pa.StringArray:
 
 
 def has_value_text(kind: pa.DataType) -> bool:
-    """Whether ``value_text`` takes values of a type: the ``toString`` of others tells nothing of the value."""
+    """Whether ``value_text`` supports values of a type: the ``toString`` of other types does not
+    depend on the value.
+    """
     is_time = pa.types.is_timestamp(kind) and kind.unit in _TIMES
     is_number = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or _is_float(kind)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)

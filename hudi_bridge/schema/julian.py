@@ -1,9 +1,9 @@
-"""Dates and times of the hybrid calendar, which is the Julian one up to 1582, as those of the proleptic Gregorian one.
+"""Converts dates and times of the hybrid calendar, which is Julian up to 1582, to the proleptic Gregorian calendar.
 
-Spark up to 2.4 writes them, and later releases that are told to. A date or a local time keeps its year, month and day,
-so that it becomes another number. A date that only the Julian calendar has, as 1500-02-29, becomes the next day. Java's
-old classes for dates have one offset for a time zone before 1900, its new ones the local times of the place: Spark's
-table of the differences is part of this module.
+Spark up to 2.4 writes hybrid dates, and later releases with a setting. A date or a local time keeps its year, month and
+day, so that its number changes. A date that only the Julian calendar has, such as 1500-02-29, becomes the next day.
+Java's old classes for dates have one offset for a time zone before 1900, its new ones the local times of the place:
+Spark's table of the differences is part of this module.
 
 Source: ``RebaseDateTime`` and ``julian-gregorian-rebase-micros.json`` of Spark.
 """
@@ -394,7 +394,7 @@ _OTHER_OFFSET = re.compile(r"(UTC?)?[+-][0-9:]+|Z")
 class JulianZone(NamedTuple):
     """A time zone before 1900; all numbers are seconds.
 
-    ``offset`` is that of the old classes. A local time of theirs is ``shifts[0]`` later in UTC to the new ones, up to
+    ``offset`` is the offset in Java's old classes. In the new ones, a local time is ``shifts[0]`` later in UTC, up to
     ``switches[0]`` since 1970, and so on; there is a switch after each shift, and no shift after the last.
     """
 
@@ -439,7 +439,7 @@ def first_unchanged(kind: Any, zone: JulianZone | None) -> int:  # noqa: ANN401 
 def first_known(kind: Any, zone: JulianZone | None) -> int | None:  # noqa: ANN401 - a type of Arrow
     """The first value, as Arrow stores it, from which on the results are known; None if all are.
 
-    Those of times before the year 1 depend on the time zones that a release of Java knows, except in UTC.
+    Before the year 1, results depend on the time zones that a release of Java knows, except in UTC.
     """
     if pa.types.is_date32(kind) or zone == JulianZone(0):
         return None
@@ -484,7 +484,7 @@ def _gregorian_times(times: Integers, zone: JulianZone, units: int) -> Integers:
 
 
 def widened(low: int, high: int, kind: Any) -> tuple[int, int]:  # noqa: ANN401 - a type of Arrow
-    """A range that holds the values of another one, whichever of the calendars they are of, and in all time zones.
+    """A range that includes the values of another one, whichever calendar they are of, and in all time zones.
 
     The ends are days of dates, or the numbers of times that Arrow stores.
     """

@@ -15,15 +15,15 @@ from hudi_bridge.connectors.lakes.tables import Namespace
 from hudi_bridge.errors import QueryError
 
 TOKEN_SECONDS = 3600
-"""How long a token is valid that the service has issued."""
+"""How long a token that the service has issued is valid."""
 EVERYTHING = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Somebody who may read some namespaces with all that is in them; all namespaces if ``namespaces`` is None.
+    """A reader of some namespaces with all that is in them; of all namespaces if ``namespaces`` is None.
 
-    ``issuer`` says who has given the name: two readers of one name are different ones if it is not the same.
+    ``issuer`` is where the name comes from: readers with the same name but other issuers are different readers.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Reader:
         return self.namespaces is None or any(namespace[: len(levels)] == levels for levels in self.namespaces)
 
     def may_see(self, namespace: Namespace) -> bool:
-        """Whether the reader may know of a namespace, as one that holds something to read."""
+        """Whether the reader may know of a namespace, because something below it may be read."""
         if self.may_read(namespace):
             return True
         return any(levels[: len(namespace)] == namespace for levels in self.namespaces or ())
@@ -54,18 +54,20 @@ class TokenRefusedError(Exception):
 
 
 class TokenLacksScopeError(TokenRefusedError):
-    """Raised for a token that is genuine, but is not for this service."""
+    """Raised for a genuine token that is not for this service."""
 
 
 class IssuerUnavailableError(Exception):
-    """Raised if the keys of the issuer cannot be had."""
+    """Raised if the keys of the issuer are not available."""
 
 
 class Issuer(Protocol):
-    """Somebody whose tokens name readers."""
+    """An issuer of tokens for readers."""
 
     def keys_coming(self, token: str) -> Future[None] | None:
-        """What a token has to wait for before it can be checked; None if ``reader_of`` does not wait for anything."""
+        """A future that must be done before a token can be checked; None if ``reader_of`` does not
+        wait for anything.
+        """
 
     def reader_of(self, token: str) -> Reader:
         """The reader that a token names.
@@ -78,7 +80,7 @@ class Issuer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The readers of a service. ``tokens`` and ``clients`` have them by token, and by client id and secret."""
+    """The readers of a service: ``tokens`` by token, ``clients`` by client id and secret."""
 
     tokens: Mapping[str, Reader] = field(default_factory=dict)
     clients: Mapping[str, tuple[str, Reader]] = field(default_factory=dict)
@@ -90,7 +92,7 @@ class Access:
 
     def own_reader_of(self, token: str) -> Reader | None:
         """The reader that a static token names, or one that was issued here; None for a token that is neither."""
-        # All are compared, so that the time tells nothing.
+        # All tokens are compared, so that the time does not depend on the token.
         readers = [reader for secret, reader in self.tokens.items() if _same(secret, token)]
         return readers[0] if readers else self._issued(token)
 
@@ -118,7 +120,7 @@ class Access:
         return self.issue(client_id, secret) if client_id == of_client else None
 
     def _signed(self, client_id: str) -> str:
-        # Rounded up: clients renew their tokens shortly before the time that they have been told.
+        # Rounded up, because clients renew their tokens shortly before the announced time.
         expires = math.ceil(time.time() + TOKEN_SECONDS)
         content = f"{base64.urlsafe_b64encode(client_id.encode()).decode()}~{expires}"
         return f"{content}~{_signature(self.clients[client_id][0], content)}"
@@ -138,7 +140,7 @@ class Access:
             secret, reader = self.clients.get(client_id, ("", None))
             expected = _signature(secret, content)
         except ValueError:
-            # What is not UTF-8 has not been signed here.
+            # Tokens that are not UTF-8 were not signed here.
             return None
         if reader is None or not _same(expected, signature):
             return None
@@ -154,7 +156,7 @@ def _same(secret: str, given: str) -> bool:
 
 
 def read_secret(argument: str, path: Path) -> str:
-    """The secret in a file, without the line end; ``argument`` is what has named the file.
+    """The secret in a file, without the line end; ``argument`` names the file in errors.
 
     Raises:
         QueryError: the file cannot be read or is empty.

@@ -55,7 +55,7 @@ class AssumedRole:
         keys: KeySecrets | None = None,
         kms_keys: Sequence[str] = (),
     ) -> None:
-        """The role of an ARN. It is assumed with ``keys``, by default with those that boto3 finds.
+        """The role of an ARN. It is assumed with ``keys``, by default with keys that boto3 finds.
 
         Sessions may decrypt with ``kms_keys``, the ARNs of keys of AWS KMS.
         """
@@ -95,7 +95,7 @@ class AssumedRole:
         return _credentials(answer["Credentials"], made_at)
 
     def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes at run time
-        """A client, made anew for other keys; boto3 itself renews the keys that it finds."""
+        """A client, created again if the keys have changed; boto3 itself renews the keys that it finds."""
         keys = None if self._keys is None else self._keys.read()
         with self._lock:
             if self._client is None or self._client[0] != keys:

@@ -1,4 +1,4 @@
-"""Shared access signatures of Azure Data Lake Storage, each of which reads one folder and nothing else.
+"""Shared access signatures of Azure Data Lake Storage, each for reading one folder and nothing else.
 
 Clients of Iceberg take one signature for each account, and a signature opens one directory. A table and a scratch
 folder in one account would need a signature for all that lies beside them, so this is refused.
@@ -22,10 +22,12 @@ _READ = "r"
 
 
 class AzureSignatures:
-    """Signatures by the key of the account that the tables are in, and of the one that the scratch folder is in."""
+    """Signatures with the keys of the account of the tables, and of the account of the scratch folder."""
 
     def __init__(self, account: str, *, key: Secret, scratch_key: Secret | None, seconds: int) -> None:
-        """``account`` has the tables; ``scratch_key`` is that of any other account. Signatures hold for ``seconds``."""
+        """``account`` has the tables; ``scratch_key`` is the key of any other account. Signatures
+        hold for ``seconds``.
+        """
         self._account = account
         self._key = key
         self._scratch_key = scratch_key
@@ -71,7 +73,7 @@ def account_key(secret: Secret) -> str:
     """The key of a storage account.
 
     Raises:
-        QueryError: there is none in the place; the text has nothing of what is there.
+        QueryError: there is no valid key in the place; the text does not quote it.
     """
     key = secret.read()
     try:

@@ -66,7 +66,7 @@ _FILE = "service-account-file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySecrets:
-    """The places of the parts of a key of S3."""
+    """The places of the parts of an S3 key."""
 
     access_key_id: Secret
     secret_access_key: Secret
@@ -93,7 +93,7 @@ def key_properties(access_key_id: str, secret_access_key: str, session_token: st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzurePlace:
-    """A folder; ``folder`` is empty for a whole container. ``host`` is what clients know the account by."""
+    """A folder; ``folder`` is empty for a whole container. ``host`` is the name of the account for clients."""
 
     account: str
     host: str

@@ -28,18 +28,18 @@ Places: TypeAlias = tuple[str, ...]
 
 
 class CredentialsUnavailableError(Exception):
-    """Raised if credentials cannot be had at the moment; the text is for the log."""
+    """Raised if credentials are not available at the moment; the text is for the log."""
 
 
 class CredentialsRefusedError(Exception):
-    """Raised if credentials cannot be had as the service is configured; the text is for the log."""
+    """Raised if the service's configuration does not allow credentials; the text is for the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageCredentials:
-    """Properties by which a client opens the storage, with their times in seconds since the epoch.
+    """Properties with which a client opens the storage, with their times in seconds since the epoch.
 
-    Without ``expires_at``, they hold until somebody ends them.
+    Without ``expires_at``, they are valid until they are revoked.
     """
 
     properties: Mapping[str, str] = field(repr=False)
@@ -48,14 +48,14 @@ class StorageCredentials:
 
 
 class CredentialsSource(Protocol):
-    """Somebody who makes credentials. Thread-safe."""
+    """A source of credentials. Thread-safe."""
 
     def credentials_for(self, places: Places) -> StorageCredentials:
         """Credentials that open at least these places.
 
         Raises:
-            CredentialsUnavailableError: they cannot be had at the moment.
-            CredentialsRefusedError: they cannot be had as the service is configured.
+            CredentialsUnavailableError: they are not available at the moment.
+            CredentialsRefusedError: the configuration does not allow them.
         """
 
 
@@ -63,7 +63,7 @@ class CredentialsSource(Protocol):
 class Secret:
     """The place of a secret, which is read each time that it is needed, so that it can be changed.
 
-    ``option`` is what has named the place.
+    ``option`` is the option with the place.
     """
 
     option: str
@@ -80,7 +80,7 @@ class Secret:
         try:
             text = os.environ.get(self.variable or "", "") if self.file is None else self.file.read_text("ascii")
         except (OSError, ValueError):
-            # What has been read must be in no message.
+            # No message may contain what was read.
             text = ""
         secret = text.strip()
         if not secret or not secret.isascii() or not secret.isprintable():
@@ -106,7 +106,9 @@ def _one_prefix(all_of_store: str) -> Callable[[Sequence[str]], tuple[str, ...]]
 
 
 def _prefix_of_each(places: Sequence[str]) -> tuple[str, ...]:
-    """A prefix for each place: clients in Java look for the one that names the account, which each has its own of."""
+    """A prefix for each place: clients in Java look for the prefix with the account, and each
+    place has its own account.
+    """
     return tuple(_common((uri,)) for uri in places)
 
 
@@ -114,8 +116,9 @@ def _prefix_of_each(places: Sequence[str]) -> tuple[str, ...]:
 class Store:
     """A kind of store.
 
-    ``form`` is that of the URIs of folders, such as ``example``, after the scheme. ``refresh`` is the property by which
-    clients know where to get new credentials; ``prefixes`` tells under which they look for those of some places.
+    ``form`` is the form of the URIs of folders after the scheme, as an example. ``refresh`` is the property with the
+    address of new credentials for clients; ``prefixes`` returns the prefixes under which they look up the credentials
+    of some places.
     """
 
     schemes: tuple[str, ...]
@@ -168,7 +171,7 @@ DELEGATION = "X-Iceberg-Access-Delegation"
 class VendingRule:
     """The source of credentials for tables below a prefix; None if clients have their own.
 
-    ``properties`` tell clients how the store is reached.
+    ``properties`` are the settings with which clients reach the store.
     """
 
     prefix: str
@@ -187,8 +190,8 @@ class Vended:
     properties: Mapping[str, str]
 
     def config(self, endpoint: str) -> Mapping[str, str]:
-        """The properties of a loaded table; ``endpoint`` is where a client gets new credentials."""
-        # Clients that ask there want credentials which end.
+        """The properties of a loaded table; a client gets new credentials at ``endpoint``."""
+        # Clients that ask there expect credentials with an end.
         again = {} if self.credentials.expires_at is None else {self.store.refresh: endpoint}
         return {**self._properties, **again}
 
@@ -203,18 +206,18 @@ class Vended:
 
 @dataclass(frozen=True, slots=True)
 class Vending:
-    """The rules of a service; of several prefixes, the longest counts."""
+    """The rules of a service; the longest matching prefix counts."""
 
     rules: tuple[VendingRule, ...]
 
     def for_table(self, table: str, scratch: str) -> Vended | None:
-        """Credentials that open a table and, in the same kind of store, its scratch folder, by the URIs clients know.
+        """Credentials for a table and, in the same kind of store, its scratch folder, by the URIs that clients know.
 
-        None if no rule has the table, or its rule says so.
+        None if no rule has the table, or if clients have their own credentials by its rule.
 
         Raises:
-            CredentialsUnavailableError: they cannot be had at the moment.
-            CredentialsRefusedError: they cannot be had as the service is configured.
+            CredentialsUnavailableError: they are not available at the moment.
+            CredentialsRefusedError: the configuration does not allow them.
         """
         fitting = [rule for rule in self.rules if is_below(table, rule.prefix)]
         rule = max(fitting, key=lambda rule: len(rule.prefix), default=None)
@@ -245,18 +248,18 @@ class RenewedCredentials:
         self._source = source
         self._clock = clock
         self._lock = Lock()
-        self._known: dict[Places, StorageCredentials] = {}
+        self._cache: dict[Places, StorageCredentials] = {}
         self._under_way: dict[Places, Future[StorageCredentials]] = {}
 
     def credentials_for(self, places: Places) -> StorageCredentials:
-        """Credentials with at least half of their time, or, while the source does not answer, with the rest of it.
+        """Credentials that have at least half of their time left; less, while the source does not answer.
 
         Raises:
-            CredentialsUnavailableError: they cannot be had at the moment.
-            CredentialsRefusedError: they cannot be had as the service is configured.
+            CredentialsUnavailableError: they are not available at the moment.
+            CredentialsRefusedError: the configuration does not allow them.
         """
         with self._lock:
-            cached = self._known.get(places)
+            cached = self._cache.get(places)
             if cached is not None and self._is_fresh(cached):
                 return cached
             waiting = self._under_way.get(places)
@@ -276,10 +279,10 @@ class RenewedCredentials:
             waiting.set_exception(error)
         else:
             with self._lock:
-                self._known = {
-                    key: credentials for key, credentials in self._known.items() if not self._is_over(credentials)
+                self._cache = {
+                    key: credentials for key, credentials in self._cache.items() if not self._is_over(credentials)
                 }
-                self._known[places] = made
+                self._cache[places] = made
                 del self._under_way[places]
             waiting.set_result(made)
 
@@ -305,10 +308,9 @@ _SHORTEST, _USUAL, _LONGEST = 900, 3600, 43_200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of credentials: the stores that it is for, its options with their types, and how its source is made.
+    """A kind of credentials: its stores, its options with their types, and a function that makes its source.
 
-    ``shown`` has the options that clients get, by the properties that they know them by; ``needed`` those without which
-    there is no source.
+    ``shown`` has the options that clients get, by their properties; ``needed`` the required options.
     """
 
     stores: tuple[Store, ...]
@@ -350,7 +352,7 @@ def secret(table: Mapping[str, Any], part: str) -> Secret | None:
 
 
 def session_seconds(table: Mapping[str, Any]) -> int:
-    """How long credentials hold.
+    """How long credentials are valid.
 
     Raises:
         QueryError: too short or too long.

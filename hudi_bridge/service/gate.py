@@ -1,6 +1,6 @@
-"""What stands before the catalog: authentication, limits on clients, and error responses.
+"""The gate before the catalog: authentication, limits on clients, and error responses.
 
-A client comes with a token, or gets one for its credentials. How often it may ask is limited, and so are the time for
+A client comes with a token, or gets one for its credentials. The rate of requests is limited, and so are the time for
 requests and answers and the number of connections. The ``Host`` header is checked.
 
 Source: ``OAuthTokenRequest`` and ``OAuthError`` of the Iceberg REST catalog specification; RFC 6749.
@@ -63,13 +63,13 @@ def reason_of(scope: Scope) -> str:
 
 
 REQUEST_TIMEOUT_SECONDS = 10
-"""How long the service waits for a whole request, and for a client to take any more of an answer."""
+"""How long the service waits for a whole request, and for a client to read more of an answer."""
 
 ANSWER_TIMEOUT_SECONDS = 300
 """How long a client may take for an answer, however slowly it reads."""
 
 REUSE_SECONDS = 5
-"""How long clients are told to reuse a connection. The service waits longer, so that none sends as it closes."""
+"""How long clients may reuse a connection. The service waits longer, so that no request is sent while it closes."""
 
 _POLL_SECONDS = 1.0
 _MOST_CONNECTIONS = 1000
@@ -96,7 +96,7 @@ class LimitedProtocol(H11Protocol):
     """HTTP that closes connections of clients that do not send, or do not read, and keeps their number bounded."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeouts; if there are too many connections, close the one that has waited longest."""
+        """Starts the timeouts; if there are too many connections, closes the one that has waited longest."""
         super().connection_made(transport)
         self._waiting_since = self._writing_since = self._stalled_since = self.loop.time()
         self._unsent = 0
@@ -150,7 +150,7 @@ class LimitedProtocol(H11Protocol):
 
 
 def require_proxies(addresses: tuple[str, ...]) -> None:
-    """Raises QueryError unless each text is an IP address or a network such as ``10.0.0.0/8``.
+    """Requires that each text is an IP address or a network such as ``10.0.0.0/8``.
 
     Raises:
         QueryError: a text is neither.
@@ -164,7 +164,7 @@ def require_proxies(addresses: tuple[str, ...]) -> None:
 
 
 def client_address(scope: Scope) -> str:
-    """The address of whoever asks; ``-`` for one that is no IP address, whatever a proxy has passed on."""
+    """The address of the client; ``-`` if a proxy has passed on something else than an IP address."""
     address = (scope.get("client") or ("-",))[0]
     try:
         return str(ip_address(address))
@@ -253,22 +253,22 @@ _OAUTH_ERRORS = {
 
 
 def reader_of(scope: Scope) -> Reader:
-    """Who has sent a request."""
+    """The reader who has sent a request."""
     reader = scope.get("state", {}).get("reader", _ANYBODY)
     return reader if isinstance(reader, Reader) else _ANYBODY
 
 
 def _limited(scope: Scope) -> tuple[str, str]:
-    """Whose requests are counted: a reader's, or those of an address that shows no token."""
+    """The key under which requests are counted: the reader, or the address of a client without a token."""
     reader = reader_of(scope)
     return ("address", client_address(scope)) if reader is _ANYBODY else (reader.issuer, reader.name)
 
 
 class Gate:
-    """Refuses requests without a token of a reader, and clients that ask too often.
+    """Refuses requests without a reader's token, and clients that send too many requests.
 
     Without ``access``, anybody may read everything. ``per_second`` limits the requests of each reader. Refusals are
-    limited by address, and do not keep out those who have a token.
+    limited by address, and do not affect clients with a token.
     """
 
     def __init__(self, app: ASGIApp, *, access: Access | None, per_second: float | None) -> None:

@@ -1,7 +1,7 @@
 """Access tokens for Google Cloud Storage: the service's own, and narrower ones for clients.
 
-The service's own token is that of a service account, or what the machine has. Clients get a token that reads some
-folders and nothing else. Reading needs ``storage.objects.get`` alone, since clients of Iceberg list nothing.
+The service's own token belongs to a service account or to the machine. Clients get a token that reads some folders and
+nothing else. Reading needs only ``storage.objects.get``, because clients of Iceberg list nothing.
 
 Source: "How Application Default Credentials works", "Using OAuth 2.0 for Server to Server Applications" and "Downscope
 with Credential Access Boundaries" of Google; the resource attributes of "IAM Conditions"; the Common Expression
@@ -59,17 +59,19 @@ class GoogleToken:
 
 
 class GoogleTokens:
-    """Tokens that are at most five minutes old, so that what is made of them holds for nearly as long. Thread-safe."""
+    """Tokens that are at most five minutes old, so that tokens derived from them are valid for nearly as long.
+    Thread-safe.
+    """
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        """``file`` is the key of a service account; by default, the credentials are those that Google's library finds.
+        """``file`` is the key of a service account; by default, Google's library finds credentials.
 
         Both are looked up for each new token, so that they can be changed.
         """
         self._file = file
         self._clock = clock
         self._lock = Lock()
-        self._known: tuple[float, GoogleToken] | None = None
+        self._cache: tuple[float, GoogleToken] | None = None
 
     def token(self) -> GoogleToken:
         """A token for all that the service may do.
@@ -80,9 +82,9 @@ class GoogleTokens:
         """
         with self._lock:
             now = self._clock()
-            if self._known is None or now - self._known[0] > _OLDEST_SECONDS:
-                self._known = now, self._made()
-            return self._known[1]
+            if self._cache is None or now - self._cache[0] > _OLDEST_SECONDS:
+                self._cache = now, self._made()
+            return self._cache[1]
 
     def _made(self) -> GoogleToken:
         with errors_of("Google's token service"), google_client() as client:
@@ -102,7 +104,7 @@ class GcsTokens:
         self._sts = Client(sts_endpoint or _STS)
 
     def credentials_for(self, places: Places) -> StorageCredentials:
-        """A new token for the places, which ends with the one that it is made of.
+        """A new token for the places, which expires with the token that it is derived from.
 
         Raises:
             CredentialsUnavailableError: Google does not answer.
@@ -168,9 +170,9 @@ def service_account(file: Path) -> Credentials:
 
 @contextmanager
 def google_client() -> Iterator[Any]:
-    """What Google's library calls its services by: over HTTP, for a bounded time.
+    """The HTTP client for Google's library, with a timeout.
 
-    An answer that says to try again is an error of the network.
+    An answer that asks to try again is an error of the network.
     """
     with requests.Session() as session:
         request = Request(session)
@@ -186,7 +188,7 @@ def google_client() -> Iterator[Any]:
 
 @contextmanager
 def errors_of(service: str) -> Iterator[None]:
-    """Raises errors of Google's library, and of answers that are none, as ours.
+    """Raises errors of Google's library, and of invalid answers, as errors of this service.
 
     Raises:
         CredentialsUnavailableError: the service does not answer.
@@ -195,7 +197,7 @@ def errors_of(service: str) -> Iterator[None]:
     try:
         yield
     except GoogleAuthError as error:
-        text = f"{service}: {_told(error)}"
+        text = f"{service}: {_safe_text(error)}"
         # The library hands on an error of the network as the cause of one of its own.
         is_of_network = isinstance(error, TransportError) or isinstance(error.__cause__, TransportError)
         raise (CredentialsUnavailableError if is_of_network else CredentialsRefusedError)(text) from None
@@ -203,8 +205,8 @@ def errors_of(service: str) -> Iterator[None]:
         raise CredentialsUnavailableError(f"{service}: no token in the answer ({type(error).__name__})") from None
 
 
-def _told(error: GoogleAuthError) -> str:
-    """What may be told of an error: its kind, and the code of an answer; the rest may quote what was sent."""
+def _safe_text(error: GoogleAuthError) -> str:
+    """The kind of an error and the code of an answer; the rest of its text may quote what was sent."""
     answer = error.args[1] if len(error.args) > 1 else None
     if isinstance(answer, str):
         try:

@@ -70,7 +70,7 @@ class OidcIssuer:
     def keys_coming(self, token: str) -> Future[None] | None:
         """The request for keys that a token has to wait for; None if it can be checked or refused at once.
 
-        The future always ends without an error: ``reader_of`` tells that there are no keys.
+        The future always ends without an error: ``reader_of`` raises it if there are no keys.
         """
         try:
             id_ = jwt.get_unverified_header(token).get("kid")
@@ -109,12 +109,12 @@ class OidcIssuer:
         return replace(reader, issuer=self.url)
 
     def _key(self, id_: Any) -> Any:  # noqa: ANN401 - as an unchecked token has it
-        """The key of an id, which may be the only one; the issuer is asked for one that is not known."""
+        """The key with an id, which may be the only one; the issuer is asked for an unknown key."""
         coming = self._coming(id_)
         if coming is not None:
             coming.result()
         with self._lock:
-            signing_key = self._known(id_)
+            signing_key = self._cached_key(id_)
             if signing_key is not None:
                 return signing_key.key
             if self._has_failed() or not self._has_keys():
@@ -122,9 +122,9 @@ class OidcIssuer:
         raise TokenRefusedError("a token signed with a key that the issuer does not have")
 
     def _coming(self, id_: Any) -> Future[None] | None:  # noqa: ANN401
-        """The request under way for a key that is not known, which all share; None if there is no reason to ask."""
+        """The shared request under way for an unknown key; None if there is no reason to ask."""
         with self._lock:
-            if self._known(id_) is not None:
+            if self._cached_key(id_) is not None:
                 return None
             if self._under_way is not None:
                 return self._under_way
@@ -159,7 +159,7 @@ class OidcIssuer:
             self._under_way = None
         coming.set_result(None)
 
-    def _known(self, id_: Any) -> "jwt.PyJWK | None":  # noqa: ANN401
+    def _cached_key(self, id_: Any) -> "jwt.PyJWK | None":  # noqa: ANN401
         keys = self._keys if self._has_keys() else ()
         matching = [key for key in keys if key.key_id == id_] if id_ is not None or len(keys) > 1 else keys
         return matching[0] if matching else None

@@ -9,8 +9,8 @@ client asks for a plan instead. A plan builds its slices in steps, one for each 
     snapshots/ one record for each instant that was loaded
     tables/    Iceberg table metadata
 
-Any number of services may use one folder, but only the service that made a plan knows it. It keeps plans in memory,
-where those of all tables share room for slices: a plan goes when it was not used for some minutes, or when later plans
+Any number of services may use one folder, but only the service that made a plan knows it. It keeps the plans of all
+tables in memory, with shared room for slices: a plan goes when it was not used for some minutes, or when later plans
 need its room. Plans of the same slices for the same filter share one list of them.
 
 Only records and notes are read and written under the lock of a table. Slices are built outside of it, so that clients
@@ -72,7 +72,7 @@ _BYTES_OF_A_SLICE = 100
 class Scan:
     """The slices of a state whose rows may match a filter, and their builder; ``residual`` is the filter as JSON.
 
-    ``identity`` is a hash of the state and the filter. ``weight`` says as how many slices the scan counts.
+    ``identity`` is a hash of the state and the filter. ``weight`` is the number of slices that the scan counts as.
     """
 
     identity: str
@@ -245,7 +245,7 @@ class PlannedSnapshots:
         return self._scan_tasks(plan, 1 + tasks.index(task))
 
     def result(self, id_: str) -> dict[str, Any]:
-        """What the plan was answered with: ``FetchPlanningResult`` as JSON.
+        """The answer to a plan: ``FetchPlanningResult`` as JSON.
 
         Raises:
             NoSuchPlanError: there is no such plan.
@@ -327,7 +327,7 @@ class PlannedSnapshots:
         raise QueryError("snapshot-id", str(snapshot_id), "a snapshot that the table has been loaded with")
 
     def _scan_tasks(self, plan: Plan, step: int) -> dict[str, Any]:
-        """The tasks of a step of the plan: those of step 0 come with the plan, the others by plan task."""
+        """The tasks of a step of the plan: step 0 comes with the plan, later steps by plan task."""
         scan, settings = plan.scan, self._served.settings
         splits = scan.splits[step * _SLICES_AT_ONCE : (step + 1) * _SLICES_AT_ONCE]
         with self._lock:

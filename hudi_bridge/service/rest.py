@@ -50,7 +50,7 @@ _RELEASE = re.compile(r"(?P<client>Apache Iceberg|PyIceberg) (?P<major>\d+)\.(?P
 
 
 def can_let_plan(headers: Mapping[str, str]) -> bool:
-    """False for a client that is known not to ask for plans, such as Trino 476, which reads with Iceberg 1.9.
+    """Whether a client may ask for plans; False for Trino 476, for example, which reads with Iceberg 1.9.
 
     Names of ``headers`` are in lower case.
     """
@@ -65,7 +65,7 @@ _LOG = logging.getLogger(__name__)
 _ACCESS = logging.getLogger("hudi_bridge.access")
 
 _PLACES = {"namespaces": 3, "tables": 5}
-"""Where names are in a path without a prefix."""
+"""The positions of names in a path without a prefix."""
 _NO_PLAN = {
     "fetchScanTasks": "NoSuchPlanTaskException",
     "fetchPlanningResult": "NoSuchPlanIdException",
@@ -121,14 +121,14 @@ def create_app(
     access_log: bool = False,
     vending: Vending | None = None,
 ) -> Starlette:
-    """The service. With ``access``, all paths but ``/health`` and that of tokens need a bearer token of a reader.
+    """The service. With ``access``, all paths except ``/health`` and the path of tokens need a reader's bearer token.
 
     ``per_second`` limits the requests of each reader; with ``access_log``, each request is a line of the log. Readers
     that ask for it get storage credentials by ``vending``.
     """
     service = _Service(catalog, counters, vending)
     routes = [
-        # Metrics have the names of the routes; those of the catalog are the operations of the specification.
+        # Metrics are named after the routes; routes of the catalog are named after operations of the specification.
         Route("/v1/config", service.config, name="getConfig"),
         *_catalog_routes("/v1", service),
         *_catalog_routes(f"/v1/{PLANNED}", service),

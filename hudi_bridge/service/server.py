@@ -43,7 +43,7 @@ class Tls:
     key: Path
 
     def validate(self) -> None:
-        """Raises QueryError unless the files are those of a certificate and its key.
+        """Requires that the files are a certificate and its key.
 
         Raises:
             QueryError: a file cannot be read, or they do not belong together.
@@ -59,9 +59,9 @@ class Tls:
 class ServiceOptions:
     """Options of a service. Times are in seconds; without ``watch_seconds``, nothing is built ahead of requests.
 
-    ``token`` is that of a reader of everything; ``access`` has further readers. Without both, anybody on this machine
-    may read. ``requests_per_second`` limits each reader. ``vending`` has the storage credentials that readers may get.
-    ``proxies`` are addresses or networks, whose word for the address of a client is taken.
+    ``token`` is for a reader of everything; ``access`` has further readers. Without both, anybody on this machine may
+    read. ``requests_per_second`` limits each reader. ``vending`` has the storage credentials that readers may get.
+    ``proxies`` are addresses or networks that are trusted to pass on the address of a client.
     """
 
     tables: TablesByName
@@ -180,7 +180,7 @@ class IcebergService:
 
 
 def _require_writable(scratch: Scratch) -> None:
-    """Write a file and remove it, so that what is wrong is said before the first request.
+    """Writes a file and removes it, so that errors are raised before the first request.
 
     Raises:
         QueryError: nothing can be written to the folder.

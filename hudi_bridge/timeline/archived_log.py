@@ -1,8 +1,8 @@
 """The archived timeline of layout 1: log files of Avro blocks, with one record for each state of an instant.
 
 An entry (``HoodieArchivedMetaEntry``) has one nullable record for each kind of file, and in Hudi 0.12 no
-``stateTransitionTime``. The contents of files are most of its bytes: a reader's schema skips what is not asked for,
-which fastavro does faster than Python can.
+``stateTransitionTime``. The contents of files are most of its bytes: a reader's schema skips what is not needed, which
+fastavro does faster than Python can.
 
 Source: ``ArchivedTimelineV1``, ``HoodieAvroDataBlock``.
 """

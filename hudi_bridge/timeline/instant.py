@@ -30,7 +30,7 @@ EARLIEST = "earliest"
 """Hudi's word for the time before every instant."""
 
 BOOTSTRAP_OF_METADATA, BOOTSTRAP_OF_RECORDS = "00000000000001", "00000000000002"
-"""The instants of the two kinds of a bootstrap, which are no times."""
+"""The instants of the two kinds of a bootstrap, which are not times."""
 
 _FILE_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?(?:\.([a-z]+))?(?:\.(requested|inflight))?")
 TIMES_OF_PYTHON = ", a date or a datetime"
@@ -65,7 +65,7 @@ class Action(StrEnum):
 
 
 class InstantState(IntEnum):
-    """The progress of an instant; the file of a later state supersedes those of earlier ones."""
+    """The progress of an instant; the file of a later state supersedes the files of earlier states."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -85,7 +85,7 @@ COMMIT_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_C
 
 
 def parse_action(text: str | None) -> Action | None:
-    """The action with that name, None if there is no such action."""
+    """The action with that name, or None."""
     return _ACTIONS.get(text or "")
 
 
@@ -186,7 +186,7 @@ def parse_query_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
 
 
 def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argument: str = "after") -> str:
-    """As ``parse_query_instant``, and zeros for Hudi's names of the time before every instant.
+    """As ``parse_query_instant``, but returns zeros for Hudi's names of the time before every instant.
 
     Raises:
         QueryError: it is neither.
@@ -197,7 +197,7 @@ def parse_begin_instant(moment: InstantLike, timezone: TimelineTimezone, argumen
 
 
 def time_of(instant: str) -> datetime | None:
-    """The time of an instant of 14 or 17 digits, in UTC as if that was the timeline's zone; None if it is no time."""
+    """The time of an instant of 14 or 17 digits, in UTC whatever the timeline's zone is; None if it is not a time."""
     if _DIGITS.fullmatch(instant) is None:
         return None
     padded = instant.ljust(MILLIS_LENGTH, "0")
@@ -209,7 +209,7 @@ def time_of(instant: str) -> datetime | None:
 
 
 def seconds_between(earlier: str, later: str) -> float | None:
-    """The seconds from one instant to another; None if one of them is no time."""
+    """The seconds from one instant to another; None if one of them is not a time."""
     first, second = time_of(earlier), time_of(later)
     return None if first is None or second is None else (second - first).total_seconds()
 

@@ -1,6 +1,6 @@
-"""What the files of instants say: metadata of commits, plans of table services, what cleans and rollbacks removed.
+"""The contents of instant files: metadata of commits, plans of table services, and what cleans and rollbacks removed.
 
-An empty file of a commit is one that wrote nothing, as in Hudi.
+A commit with an empty file wrote nothing, as in Hudi.
 
 Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWriteStat``; ``HoodieCompactionPlan``,
 ``HoodieRequestedReplaceMetadata``, ``HoodieIndexPlan``, ``HoodieCleanerPlan``, ``HoodieCleanMetadata`` and
@@ -39,7 +39,7 @@ GroupId = tuple[str, str]
 
 
 class WriteStat(NamedTuple):
-    """What a commit did to one file of one file group; a tuple, since a commit may have thousands.
+    """The write of a commit to one file of one file group; a tuple, because a commit may have thousands.
 
     ``path`` is relative to the table. ``prev_commit`` is the base instant of the previous slice, ``base_file`` the base
     file that a log file belongs to; each may be None. ``log_files`` are the names of the slice's log files at that
@@ -63,11 +63,11 @@ class WriteStat(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
-    """What a commit wrote and replaced.
+    """The writes and replacements of a commit.
 
-    ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as
-    JSON; each is None if the commit has none. ``replaced_file_ids`` pairs partitions with the ids of the file groups
-    that this commit replaced. ``series`` is that of the Hudi that made the commit, None if it wrote no file.
+    ``schema_text`` is the writer's Avro schema, ``latest_schema`` the table's schema with field ids as JSON; each is
+    None if the commit has none. ``replaced_file_ids`` pairs partitions with the ids of the file groups that this commit
+    replaced. ``series`` is the series of Hudi that made the commit, None if it wrote no file.
     """
 
     operation_type: str
@@ -81,7 +81,7 @@ class CommitMetadata:
 
     @property
     def can_update_schema(self) -> bool:
-        """Whether the schema is one that the table may have from then on, as in ``WriteOperationType``.
+        """Whether the table may have the schema from then on, as in ``WriteOperationType``.
 
         Table services write with the schema of their own client, and without column ids.
         """
@@ -257,7 +257,7 @@ def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, 
     """
     path = _requested_path(state, instant)
     data = read_timeline_file(state.storage, path)
-    # The file of a requested replace commit that has no plan may be empty.
+    # The file of a requested replace commit without a plan may be empty.
     record = parse_record(data, path) if data else {}
     if record.get("clusteringPlan") is None:
         return None
@@ -270,7 +270,7 @@ def read_clustering_plan(state: TableState, instant: Instant) -> tuple[GroupId, 
 
 
 def read_indexing_plan(state: TableState, instant: Instant) -> Mapping[str, str]:
-    """For each index that an indexing builds, by its partition of the metadata table, the last commit that is in it.
+    """For each index that an indexing builds, by its partition of the metadata table, the last commit in it.
 
     Raises:
         CorruptTimelineError: the plan is missing or damaged.
@@ -294,7 +294,7 @@ def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
 
 
 def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
-    """Reads the plan of a pending clean, None if it has none yet and so removes nothing.
+    """The plan of a pending clean; None if it has none yet, and so removes nothing.
 
     Raises:
         CorruptTimelineError: the plan is missing or damaged.

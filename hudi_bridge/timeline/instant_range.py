@@ -31,7 +31,7 @@ from hudi_bridge.timeline.timeline import TableState
 _BEFORE_ALL_INSTANTS = "0" * MILLIS_LENGTH
 _BEFORE_HUDI = "1971"
 _LONGEST_WRITE = timedelta(days=1)
-"""Archived commits may have been requested so long before they completed."""
+"""The longest assumed time between the request and the completion of archived commits."""
 _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
 
 
@@ -39,9 +39,13 @@ _INSTANT_FORMAT = "%Y%m%d%H%M%S%f"
 class InstantRange:
     """The completed commits in ``(after, up_to]``, in the order in which they became visible.
 
-    ``up_to`` is None if the range has no end. ``commits`` includes compactions, clusterings and other replace commits.
-    ``ordering_times`` are the distinct times by which they lie in the range, ascending; ``archived`` holds the
-    requested times of the archived ones. ``next_after`` is the ``after`` of the following range.
+    Attributes:
+        after: the start of the range, which it does not include.
+        up_to: the end of the range; None if it has none.
+        commits: the commits, including compactions, clusterings and other replace commits.
+        ordering_times: the distinct times by which they lie in the range, ascending.
+        archived: the requested times of the archived ones.
+        next_after: the ``after`` of the following range.
 
     Made by ``HudiTable.instant_range``.
     """

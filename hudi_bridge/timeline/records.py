@@ -1,11 +1,11 @@
 """The record in a timeline file, and typed access to its fields.
 
 Commits are JSON in layout 1 and Avro in layout 2. Plans, cleans, rollbacks, restores and savepoints are Avro in both.
-An Avro file is an object container file of one record.
+An Avro file is an object container file with one record.
 
-The commits of a table have a few schemas, and checks read all of them. So the reader of a schema is composed once, of a
-function for each type, and every length is checked before it is used. Logical types stay the numbers, texts or bytes
-that carry them.
+The commits of a table have few schemas, and checks read all of them. So a reader is composed once for each schema, from
+a function for each type, and every length is checked before it is used. Logical types stay the numbers, texts or bytes
+that represent them.
 
 Source: ``TimelineMetadataUtils``, ``CommitMetadataSerDeV1``; "Object Container Files" and "Binary Encoding" of the Avro
 specification.
@@ -39,7 +39,7 @@ _Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 _CONTINUATION_BIT = 0x80
 _MAX_NUMBER_BYTES = 10
-# Schemas that are parsed once are the same object; to compare them takes longer than to read a small commit.
+# Parsed schemas are cached objects, compared by identity: comparing them takes longer than reading a small commit.
 _READERS = BoundedCache(64)
 _SECOND_BRANCH = 2
 """The byte of the branch 1 of a union."""
@@ -50,7 +50,7 @@ Record = Mapping[str, Any]
 
 
 class _DamageError(Exception):
-    """What was found at a position of a datum; whoever knows the file makes an error of it."""
+    """Damage at a position of a datum; callers turn it into an error that names the file."""
 
     def __init__(self, position: int, actual: str, expected: str) -> None:
         super().__init__(actual)
@@ -63,7 +63,7 @@ class _EmptyItemsError(Exception):
 
 
 def read_datum(avro: AvroRecord, data: bytes, path: str) -> dict[str, Any]:
-    """The record that the bytes hold; ``path`` names their file in errors.
+    """The record in the bytes; ``path`` names their file in errors.
 
     Raises:
         CorruptTimelineError: the bytes are not exactly one such record.
@@ -128,7 +128,7 @@ def _record_reader(avro: AvroRecord) -> _Reader:
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         record: dict[str, Any] = {}
-        # No position is checked for each field: the last two bytes are read by the functions that do.
+        # Positions are not checked for each field: the last two bytes are read by functions that check.
         last = len(data) - 2
         for name, read_second, read_field in fields:
             if read_second is None or position > last:

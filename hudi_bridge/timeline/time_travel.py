@@ -10,7 +10,7 @@ from hudi_bridge.timeline.timeline import TableState
 
 
 def validate_time_travel(state: TableState) -> None:
-    """Raises unless the table can be read as of the state's instant.
+    """Requires that the table can be read as of the state's instant.
 
     Reads the files of the last clean and of pending replace commits.
 
@@ -49,7 +49,7 @@ def earliest_readable_instant(state: TableState) -> str | None:
 def keeps_file_versions(state: TableState) -> bool:
     """Whether the table is cleaned by the number of file versions; reads the last clean.
 
-    Files of any instant but the newest may be gone then, those of replaced file groups at once.
+    Then files of any instant but the newest may be gone, and files of replaced file groups are removed at once.
 
     Raises:
         CorruptTimelineError: the file of the clean is missing or damaged.
@@ -64,12 +64,13 @@ def _newest_clean(state: TableState) -> CleanMetadata | None:
 
 
 def validate_not_cleaned(then: TableState, now: TableState) -> None:
-    """Raises unless the state ``now`` still has every file that a read of the state ``then`` needs.
+    """Requires that the state ``now`` still has every file that a read of the state ``then`` needs.
 
-    A clean removes files before it completes; so cleans that have not completed count as well.
+    A clean removes files before it completes, so cleans that have not completed count as well.
 
     Raises:
-        InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not say which.
+        InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not record
+            which.
         CorruptTimelineError: the file of a clean is missing or damaged.
     """
     for later in _removals_since(then, now):

@@ -33,9 +33,9 @@ _BEFORE_ALL_INSTANTS = "0"
 class Timeline:
     """The active instants of a table, each once in its latest state, ordered by requested time.
 
-    ``start`` is the first completed write that is not held on the timeline by a savepoint; everything before it is
-    archived. It is None if no write has completed. ``is_earlier`` says that completed writes were made pending, to show
-    the timeline as it was.
+    ``start`` is the first completed write that is not kept on the timeline by a savepoint; everything before it is
+    archived. It is None if no write has completed. ``is_earlier`` is whether completed writes were made pending, to
+    restore an earlier state of the timeline.
 
     Made by ``HudiTable.timeline``.
     """

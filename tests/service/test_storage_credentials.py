@@ -393,7 +393,7 @@ def test_credentials_are_renewed_when_half_of_their_time_is_over() -> None:
     assert renewed.credentials_for(("s3://lake/other",)).properties["places"] == "s3://lake/other"
     source.now += 2000
     renewed.credentials_for(PLACES)
-    assert renewed._known.keys() == {PLACES}
+    assert renewed._cache.keys() == {PLACES}
 
 
 def test_while_there_are_no_new_credentials_the_old_ones_are_given_as_long_as_they_hold() -> None:
