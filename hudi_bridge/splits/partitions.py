@@ -37,9 +37,7 @@ PartitionValues: TypeAlias = "tuple[tuple[str, pa.Scalar[Any]], ...]"
 """Names and values of partition columns, in the order of the partition fields."""
 Fact = TypeVar("Fact")
 _MOST_SINGLY = 256
-"""Up to this number, paths are checked one by one; beyond it, groups of paths first, because each
-check costs a fragment.
-"""
+"""Up to this number, paths are checked one by one; beyond it, groups of paths first: each check costs a fragment."""
 _PATHS_PER_PART = 64
 """Adjacent paths share values, so that most groups are ruled out as a whole."""
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -65,8 +63,9 @@ def columns_from_path(
 
     Hudi 1.x reads partition columns from the path, except for ordering fields and fields that may be formatted times.
     Before 1.0, queries of base files only (read-optimized queries, and snapshots of COPY_ON_WRITE tables) read them
-    from the path too, including formatted times, unless columns have ids (``has_ids``). If the files may lack them, all
-    queries read them from the path.
+    from the path too, including formatted times, unless columns have ids (``has_ids``). Other queries do not, and
+    neither do incremental ranges where 1.0 reads them as before. If the files may lack the columns, all queries read
+    them from the path.
 
     Source: ``partitionColumnsToRead`` of ``HoodieBaseHadoopFsRelationFactory``.
     """
