@@ -11,8 +11,7 @@ import pytest
 
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, UnsupportedTableError
 from hudi_bridge.logformat import avro_cursors
-from hudi_bridge.logformat.avro_arrays import Array
-from hudi_bridge.logformat.avro_columns import decode_avro_block, decode_avro_records, record_bounds
+from hudi_bridge.logformat.avro_columns import Array, decode_avro_block, decode_avro_records, record_bounds
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
 from hudi_bridge.schema.avro_types import MAX_EMPTY_ITEMS
 
