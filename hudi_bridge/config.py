@@ -34,71 +34,13 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.?)*", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    r"""The key-value pairs of a properties file; the last of equal keys counts.
-
-    Raises:
-        ValueError: ``\u`` is not followed by four hexadecimal digits.
-    """
-    pairs = (_split_line(line) for line in _iter_logical_lines(text))
-    return {_unescape(key): _unescape(value) for key, value in pairs}
-
-
-def _iter_logical_lines(text: str) -> Iterator[str]:
-    parts: list[str] = []
-    for natural in _LINE_END.split(text):
-        line = natural.lstrip(_BLANKS)
-        if not parts and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            parts.append(line[:-1])
-            continue
-        yield "".join(parts) + line
-        parts = []
-    if parts:
-        yield "".join(parts)
-
-
-def _split_line(line: str) -> tuple[str, str]:
-    key = _KEY.match(line)
-    assert key is not None
-    value = line[key.end() :].lstrip(_BLANKS)
-    if value[:1] in ("=", ":"):
-        value = value[1:].lstrip(_BLANKS)
-    return key[0], value
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    unescaped = _ESCAPE.sub(_unescape_one, text)
-    if not _SURROGATE.search(unescaped):
-        return unescaped
-    # Two escapes may be a surrogate pair.
-    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _unescape_one(match: re.Match[str]) -> str:
-    digits, character = match.groups()
-    if digits is None:
-        return _ESCAPED.get(character, character)
-    if not re.fullmatch("[0-9A-Fa-f]{4}", digits):
-        raise ValueError(f"\\u{digits}")
-    return chr(int(digits, 16))
-
-
 HOODIE_FOLDER = ".hoodie"
 PROPERTIES_PATH = f"{HOODIE_FOLDER}/hoodie.properties"
 BACKUP_PATH = f"{HOODIE_FOLDER}/hoodie.properties.backup"
-
 BASE_FILE_FORMATS = ("PARQUET", "ORC", "HFILE", "LANCE")
 """The formats of base files, in Hudi's words; in lower case, the extensions of their names."""
 TIMESTAMP_GENERATOR = "TIMESTAMP"
 """The key generator whose partition fields are all formatted times."""
-
 _TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 _MERGE_PREFIX = "hoodie.record.merge.property."
 OPERATION_FIELD_KEY = "hoodie.allow.operation.metadata.field"
@@ -129,6 +71,7 @@ _KEY_GENERATOR_TYPES = {
     "Uuid": "SPARK_SQL_UUID",
     "MergeInto": "SPARK_SQL_MERGE_INTO",
 }
+_Member = TypeVar("_Member", bound=Enum)
 
 
 class TableType(StrEnum):
@@ -528,11 +471,62 @@ def _integer(properties: Mapping[str, str], key: str, default: int, path: str) -
     return int(text)
 
 
-_Member = TypeVar("_Member", bound=Enum)
-
-
 def _member(enum: type[_Member], text: str, feature: str) -> _Member:
     try:
         return enum(text.strip())
     except ValueError as error:
         raise UnsupportedTableError(feature, text, ", ".join(str(member.value) for member in enum)) from error
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""The key-value pairs of a properties file; the last of equal keys counts.
+
+    Raises:
+        ValueError: ``\u`` is not followed by four hexadecimal digits.
+    """
+    pairs = (_split_line(line) for line in _iter_logical_lines(text))
+    return {_unescape(key): _unescape(value) for key, value in pairs}
+
+
+def _iter_logical_lines(text: str) -> Iterator[str]:
+    parts: list[str] = []
+    for natural in _LINE_END.split(text):
+        line = natural.lstrip(_BLANKS)
+        if not parts and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(line[:-1])
+            continue
+        yield "".join(parts) + line
+        parts = []
+    if parts:
+        yield "".join(parts)
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    key = _KEY.match(line)
+    assert key is not None
+    value = line[key.end() :].lstrip(_BLANKS)
+    if value[:1] in ("=", ":"):
+        value = value[1:].lstrip(_BLANKS)
+    return key[0], value
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    unescaped = _ESCAPE.sub(_unescape_one, text)
+    if not _SURROGATE.search(unescaped):
+        return unescaped
+    # Two escapes may be a surrogate pair.
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    digits, character = match.groups()
+    if digits is None:
+        return _ESCAPED.get(character, character)
+    if not re.fullmatch("[0-9A-Fa-f]{4}", digits):
+        raise ValueError(f"\\u{digits}")
+    return chr(int(digits, 16))

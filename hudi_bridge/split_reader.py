@@ -37,6 +37,16 @@ from hudi_bridge.storage.storage import Storage
 _LOG = logging.getLogger(__name__)
 _FEWEST_LOOKED_INTO = 4
 """Fewer small slices in which record keys are looked up are read one by one, with the footers that are kept."""
+_AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
+_BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
+_DEFAULT_AT_ONCE = 32
+_DEFAULT_BYTES = 256 << 20
+_SHARE_OF_MEMORY = 8
+_FEW_ROWS_AT_ONCE = 16
+_QUEUE_BYTES = 32 << 20
+_LARGE_BYTES = 32 << 20
+"""Columns of this size fill the line: they are fetched one after the other, so that the first can be read early."""
+_POLL_SECONDS = 0.2
 
 
 class RealtimeCompactedReader:
@@ -225,18 +235,6 @@ def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:
 
 def _closed() -> QueryError:
     return QueryError("reader", "one that has been closed", "an open one; open_reader makes another")
-
-
-_AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
-_BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
-_DEFAULT_AT_ONCE = 32
-_DEFAULT_BYTES = 256 << 20
-_SHARE_OF_MEMORY = 8
-_FEW_ROWS_AT_ONCE = 16
-_QUEUE_BYTES = 32 << 20
-_LARGE_BYTES = 32 << 20
-"""Columns of this size fill the line: they are fetched one after the other, so that the first can be read early."""
-_POLL_SECONDS = 0.2
 
 
 def slices_at_once() -> int:

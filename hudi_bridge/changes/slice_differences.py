@@ -31,11 +31,12 @@ from hudi_bridge.storage.storage import Storage
 
 Part: TypeAlias = tuple[int, int]
 """The number of a part of the record keys, and the count of parts."""
-
 _DECODED_BASE_FILE = 8
 _DECODED_LOG = 2
 # Both states, and the rows taken from each, are in memory.
 _STATES_IN_MEMORY = 2
+_ROWS_AT_ONCE = 1 << 15
+_MAX_PARTS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +131,6 @@ def bytes_in_memory(group: GroupChange, keys: "Column | None") -> int:
     logs = sum(split.log_size_bytes for split in group.slices)
     bases = sum(split.base_size_bytes for split in group.slices)
     return _STATES_IN_MEMORY * (_DECODED_LOG * logs + (_DECODED_BASE_FILE * bases if keys is None else 0))
-
-
-_ROWS_AT_ONCE = 1 << 15
-_MAX_PARTS = 1024
 
 
 def rows_of_slice(

@@ -50,6 +50,13 @@ from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
+Layout: TypeAlias = "str | list[Layout | int | None]"
+_MAX_LEVELS = 8
+_NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
+_NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
+_WIDENED = ("int", "long")
+_REPEATED = (META_COLUMNS[0], *META_COLUMNS[3:])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroRecords:
@@ -150,15 +157,6 @@ def _records(block: LogBlock) -> AvroRecords | None:
         return None
     bounds = rows.bounds(block.content, block.path, block.content_offset)
     return AvroRecords(content=block.content, starts=bounds.starts, ends=bounds.ends)
-
-
-Layout: TypeAlias = "str | list[Layout | int | None]"
-
-_MAX_LEVELS = 8
-_NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
-_NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
-_WIDENED = ("int", "long")
-_REPEATED = (META_COLUMNS[0], *META_COLUMNS[3:])
 
 
 def record_layout(split: RealtimeFileSplit, block: StoredLogBlock) -> str:

@@ -24,6 +24,9 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
 _NOT_IN_RESULT = (Outcome.DROPPED, Outcome.NOT_IN_QUERY)
 BYTES_ELSEWHERE = "the bytes of its BLOBs are in other files"
+_NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplementedError)
+ColumnIds: TypeAlias = Mapping[str, int]
+"""Ids by dotted path, with ``element`` for items of a list, ``key`` and ``value`` for keys and items of a map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,9 +175,6 @@ def _iter_nested(field: "pa.Field[Any]", path: str) -> "Iterator[tuple[str, pa.F
         yield from _iter_nested(kind.item_field, child_path(path, "value"))
 
 
-_NO_BOUNDS = (pa.ArrowException, ValueError, OverflowError, TypeError, NotImplementedError)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
     """Statistics of one column over all row groups of a file; ``least`` and ``greatest`` are None if unknown.
@@ -257,10 +257,6 @@ def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:
         )
     except _NO_BOUNDS:
         return None, None, False
-
-
-ColumnIds: TypeAlias = Mapping[str, int]
-"""Ids by dotted path, with ``element`` for items of a list, ``key`` and ``value`` for keys and items of a map."""
 
 
 def column_ids(context: ReadContext) -> tuple[ColumnIds, ...]:

@@ -37,13 +37,18 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 _Words = npt.NDArray[np.uint64]
-
 WORD_BYTES = 8
 # Hudi's writers hold a block in one Java byte array, and Arrow's 32-bit offsets reach no further either.
 MAX_BYTES = 2**31 - 1
-
 _CONTINUATION_BIT = 0x80
 _MAX_VARINT_BYTES = 10
+# (position, end of the datum) -> position after the value; raises CorruptLogFileError.
+Step: TypeAlias = Callable[[int, int], int]
+_StepItems: TypeAlias = Callable[[int, int, int], int]
+_ReadNumber: TypeAlias = Callable[[int, int], tuple[int, int]]
+# With fewer cursors, the overhead of NumPy calls exceeds the cost of stepping in Python.
+MIN_TOGETHER = 64
+_NO_POSITIONS: Ints = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,12 +223,6 @@ def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
     return digits, lengths
 
 
-# (position, end of the datum) -> position after the value; raises CorruptLogFileError.
-Step: TypeAlias = Callable[[int, int], int]
-_StepItems: TypeAlias = Callable[[int, int, int], int]
-_ReadNumber: TypeAlias = Callable[[int, int], tuple[int, int]]
-
-
 def value_step(avro: AvroType, source: DatumBytes) -> Step:
     """A function that steps over one value of the type."""
     match avro:
@@ -383,12 +382,6 @@ def _union_step(source: DatumBytes, branches: tuple[AvroType, ...]) -> Step:
         return steps[branch](after, end)
 
     return step
-
-
-# With fewer cursors, the overhead of NumPy calls exceeds the cost of stepping in Python.
-MIN_TOGETHER = 64
-
-_NO_POSITIONS: Ints = np.empty(0, np.int64)
 
 
 def step_over(avro: AvroType, cursors: Cursors) -> None:

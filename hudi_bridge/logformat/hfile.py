@@ -45,7 +45,6 @@ CELL_FIELDS = np.dtype([("key length", ">i4"), ("value length", ">i4"), ("row le
 ROW_LENGTH = struct.Struct(">h")
 _CELL_LENGTHS = struct.Struct(">ii")
 _MVCC_SIZE = 1
-
 _END_OF_KEY = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
 """No family, ``HConstants.LATEST_TIMESTAMP``, and the type Put: the bytes after the row in each
 key that Hudi writes.
@@ -55,6 +54,18 @@ _WORD = np.dtype("<u8")
 _MIN_GUESSED_BYTES = 1 << 14
 # With more lengths of record keys, cells are read one after another.
 _MAX_KEY_LENGTHS = 16
+_NO_CELLS = np.empty(0, np.int64)
+_ROOT_INDEX_MAGIC = b"IDXROOT2"
+_LOWER_INDEX_MAGICS = (b"IDXINTE2", b"IDXLEAF2")
+_COUNT = struct.Struct(">i")
+_FILE_INFO_MAGIC = b"FILEINF2"
+_FILE_INFO_PREFIX = b"PBUF"
+_INDEX_ENTRY = struct.Struct(">qi")
+_MAX_ROW_BYTES = (1 << 15) - 1
+# The first byte of a VInt, as a signed number, is the value itself from this number on,
+_MIN_VINT_VALUE = -112
+# and the number of bytes of a positive value that follow from this number on.
+_MIN_POSITIVE_VINT = -120
 
 
 def cell_starts(data: pa.Buffer, source: HFileSource, block: Block, until: int | None = None) -> Ints:
@@ -136,20 +147,6 @@ def _in_turn(data: pa.Buffer, source: HFileSource, block: Block, until: int) -> 
         if key_length < ROW_LENGTH.size or value_length < 0 or position > end:
             raise not_filling(source, block, key_length, value_length)
     return np.array(positions, np.int64)
-
-
-_NO_CELLS = np.empty(0, np.int64)
-_ROOT_INDEX_MAGIC = b"IDXROOT2"
-_LOWER_INDEX_MAGICS = (b"IDXINTE2", b"IDXLEAF2")
-_COUNT = struct.Struct(">i")
-_FILE_INFO_MAGIC = b"FILEINF2"
-_FILE_INFO_PREFIX = b"PBUF"
-_INDEX_ENTRY = struct.Struct(">qi")
-_MAX_ROW_BYTES = (1 << 15) - 1
-# The first byte of a VInt, as a signed number, is the value itself from this number on,
-_MIN_VINT_VALUE = -112
-# and the number of bytes of a positive value that follow from this number on.
-_MIN_POSITIVE_VINT = -120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,35 +28,8 @@ from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 # Hudi's log blocks hold up to 256 MiB (hoodie.logfile.data.block.max.size), however well they compress.
 _ALWAYS_ALLOWED_BYTES = 1 << 28
 _MAX_RATIO = 64
-
 GZIP = 16 + zlib.MAX_WBITS
 RAW_DEFLATE = -zlib.MAX_WBITS
-
-
-def max_inflated_bytes(compressed_bytes: int) -> int:
-    """The most bytes that compressed bytes may inflate to, as a guard against decompression bombs."""
-    return max(_ALWAYS_ALLOWED_BYTES, _MAX_RATIO * compressed_bytes)
-
-
-def inflate(compressed: bytes | memoryview, window_bits: int, limit: int) -> bytes:
-    """The decompressed data of one deflate stream, at most ``limit`` bytes.
-
-    Raises:
-        ValueError: the bytes are not one complete stream, or decompress to more than the limit.
-    """
-    stream = zlib.decompressobj(window_bits)
-    try:
-        # One byte above the limit shows that it is exceeded, without inflating all.
-        data = stream.decompress(compressed, limit + 1)
-    except zlib.error as error:
-        raise ValueError(f"bytes that do not inflate ({error})") from error
-    if len(data) > limit:
-        raise ValueError(f"a stream of more than {limit} inflated bytes")
-    if not stream.eof:
-        raise ValueError("a stream without its end")
-    return data
-
-
 TRAILER_SIZE = 4096
 """The size of the trailer in bytes."""
 _TRAILER_MAGIC = b'TRABLK"$'
@@ -64,11 +37,8 @@ _MAJOR_VERSION = 3
 # The last four bytes of the trailer: one byte of minor version, three of major version.
 _MAJOR_VERSION_MASK = 0xFFFFFF
 _VERSION = struct.Struct(">i")
-
 _BLOCK_HEADER = struct.Struct(">8siiqbii")
-
 DATA_MAGIC = b"DATABLK*"
-
 # Field numbers of the trailer's message.
 _FILE_INFO_OFFSET = 1
 _LOAD_ON_OPEN_OFFSET = 2
@@ -78,11 +48,9 @@ _INDEX_LEVELS = 8
 _FIRST_DATA_OFFSET = 9
 _LAST_DATA_OFFSET = 10
 _CODEC = 12
-
 # Offsets are signed longs in unsigned fields: an HFile without data has its first block at -1.
 _MAX_SIGNED_LONG = (1 << 63) - 1
 _UNSIGNED_LONGS = 1 << 64
-
 # Protocol Buffers: the length of the longest varint, and wire types.
 _MAX_VARINT_BYTES = 10
 _CONTINUATION_BIT = 0x80
@@ -310,3 +278,27 @@ def parse_delimited(data: bytes) -> bytes:
     if length > len(data) - position:
         raise ValueError(f"a message of {length} bytes, {len(data) - position} are left")
     return data[position : position + length]
+
+
+def max_inflated_bytes(compressed_bytes: int) -> int:
+    """The most bytes that compressed bytes may inflate to, as a guard against decompression bombs."""
+    return max(_ALWAYS_ALLOWED_BYTES, _MAX_RATIO * compressed_bytes)
+
+
+def inflate(compressed: bytes | memoryview, window_bits: int, limit: int) -> bytes:
+    """The decompressed data of one deflate stream, at most ``limit`` bytes.
+
+    Raises:
+        ValueError: the bytes are not one complete stream, or decompress to more than the limit.
+    """
+    stream = zlib.decompressobj(window_bits)
+    try:
+        # One byte above the limit shows that it is exceeded, without inflating all.
+        data = stream.decompress(compressed, limit + 1)
+    except zlib.error as error:
+        raise ValueError(f"bytes that do not inflate ({error})") from error
+    if len(data) > limit:
+        raise ValueError(f"a stream of more than {limit} inflated bytes")
+    if not stream.eof:
+        raise ValueError("a stream without its end")
+    return data

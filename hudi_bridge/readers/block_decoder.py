@@ -43,6 +43,13 @@ _SMALL_BYTES = 1 << 18
 """The largest content of a block that is decoded together with others."""
 _GROUP_BYTES = 1 << 21
 """The largest content of small blocks that are decoded together."""
+_MAX_COMPRESSION = 1024
+"""Blocks that would fit into memory even at this compression ratio are not inspected."""
+_OFFSET_BITS = 32
+_PARQUET = ".parquet"
+_CHUNK_RECORDS = 1 << 15
+"""The most records that are decoded at a time. Decoding takes several times the memory of the decoded records."""
+_CHUNK_BYTES = 1 << 23
 
 
 def adjacent_groups(blocks: deque[LogBlock], decode_key: Callable[[LogBlock], Hashable]) -> Iterator[list[LogBlock]]:
@@ -62,11 +69,6 @@ def adjacent_groups(blocks: deque[LogBlock], decode_key: Callable[[LogBlock], Ha
             group.append(blocks.popleft())
             size += next_size
         yield group
-
-
-_MAX_COMPRESSION = 1024
-"""Blocks that would fit into memory even at this compression ratio are not inspected."""
-_OFFSET_BITS = 32
 
 
 def bytes_of_row(schema: pa.Schema) -> int:
@@ -105,12 +107,6 @@ def _bits(kind: pa.DataType) -> int:
         return 1 + kind.bit_width
     except ValueError:
         return 1 + _OFFSET_BITS
-
-
-_PARQUET = ".parquet"
-_CHUNK_RECORDS = 1 << 15
-"""The most records that are decoded at a time. Decoding takes several times the memory of the decoded records."""
-_CHUNK_BYTES = 1 << 23
 
 
 class BlockDecoder:

@@ -46,17 +46,17 @@ Range: TypeAlias = tuple[Any, Any] | None
 
 Values are texts, floats, or whole numbers; dates and times are the whole numbers that Arrow stores.
 """
-
 Ranges: TypeAlias = tuple[Range, ...]
 """At least one range, such as that of the base file and that of the logs; each value of the column
 is in one of them.
 """
-
 _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _MOST_LISTED = 16
 """Longer lists are compared by their minimum and maximum only."""
 _MOST_COMBINATIONS = 16
 _NUMBER = "number"
+_ENTRY_BYTES = 512
+"""The assumed size of a cache entry without its paths."""
 
 
 def has_ranges(kind: pa.DataType) -> bool:
@@ -229,10 +229,6 @@ def _is_comparable(list_type: pa.DataType, column_type: pa.DataType) -> bool:
     if list_type == column_type or (pa.types.is_signed_integer(list_type) and pa.types.is_signed_integer(column_type)):
         return True
     return pa.types.is_large_string(list_type) and pa.types.is_string(column_type)
-
-
-_ENTRY_BYTES = 512
-"""The assumed size of a cache entry without its paths."""
 
 
 class _LogRange(NamedTuple):

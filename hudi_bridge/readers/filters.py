@@ -46,6 +46,16 @@ _MOST_LEVELS = 50
 _PARSED = BoundedCache(16)
 MATCH_ANY = "or_kleene", "or"
 MATCH_ALL = "and_kleene", "and"
+Node: TypeAlias = "Call | Field | Literal | None"
+"""None is a part that is not understood."""
+RecordKey: TypeAlias = str | int | Mapping[str, str | int | None]
+"""A record key as text, the whole number of a key of one field, or the values of all record key fields by name."""
+MOST_KEYS = 100_000
+"""A filter with more keys is applied to rows like any other, without a lookup."""
+_NULL_PART = "__null__"
+_EMPTY_PART = "__empty__"
+MOST_PARTS = 500
+"""With so many, Arrow's recursion takes less than half a MiB, the smallest stack of a thread in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +79,6 @@ class Literal:
     """A constant."""
 
     value: "pa.Scalar[Any]"
-
-
-Node: TypeAlias = "Call | Field | Literal | None"
-"""None is a part that is not understood."""
 
 
 def allowed_values(row_filter: pc.Expression, column: str) -> "Column | None":
@@ -246,15 +252,6 @@ def _metadata_entries(schema: pa.Schema) -> list[tuple[str, str]]:
     return [(read_text(), read_text()) for _ in range(read_number())]
 
 
-RecordKey: TypeAlias = str | int | Mapping[str, str | int | None]
-"""A record key as text, the whole number of a key of one field, or the values of all record key fields by name."""
-MOST_KEYS = 100_000
-"""A filter with more keys is applied to rows like any other, without a lookup."""
-
-_NULL_PART = "__null__"
-_EMPTY_PART = "__empty__"
-
-
 def keys_of_filter(row_filter: pc.Expression | None, context: ReadContext) -> "Column | None":
     """The record keys that a filter allows, as texts; None if it does not restrict them.
 
@@ -364,10 +361,6 @@ def _spellings(names: tuple[str, ...], values: tuple[str, ...], context: ReadCon
     if len(names) > 1:
         return (named,)
     return (values[0], named) if context.populates_meta_fields else values
-
-
-MOST_PARTS = 500
-"""With so many, Arrow's recursion takes less than half a MiB, the smallest stack of a thread in use."""
 
 
 @dataclass(frozen=True, slots=True)

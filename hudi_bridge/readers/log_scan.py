@@ -37,6 +37,15 @@ from hudi_bridge.readers.spill import LogRecordsOnDisk
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
+_MAX_PARTS = 1024
+_PARTS_IN_MEMORY = 2
+"""By how much parts are smaller than the memory for logs, because they differ in size."""
+_MAX_COLUMN_BYTES = (1 << 31) - 1
+"""The largest column that Arrow concatenates: its offsets are signed 32-bit numbers."""
+_MIN_LATE_BYTES = 1 << 20
+"""In smaller logs, decoding is a small part of the time."""
+_LOG = logging.getLogger(__name__)
+
 
 def may_be_late(blocks: Sequence[LogBlock], rule: MergeRule) -> bool:
     """Whether rows of the blocks can be decoded late: they are not merged by field, and each can
@@ -118,16 +127,6 @@ def _blocks_within(data: pa.Buffer, blocks: Iterable[LogBlock]) -> Iterator[LogB
         size = block.content.size
         yield replace(block, content=data.slice(start, size))
         start += size
-
-
-_MAX_PARTS = 1024
-_PARTS_IN_MEMORY = 2
-"""By how much parts are smaller than the memory for logs, because they differ in size."""
-_MAX_COLUMN_BYTES = (1 << 31) - 1
-"""The largest column that Arrow concatenates: its offsets are signed 32-bit numbers."""
-_MIN_LATE_BYTES = 1 << 20
-"""In smaller logs, decoding is a small part of the time."""
-_LOG = logging.getLogger(__name__)
 
 
 class LogScan:

@@ -22,6 +22,8 @@ _IF_ELSE = "if_else("
 """Arrow does not prune by conditions on nullable columns inside of ``if_else``; DuckDB writes IN with it."""
 _POSITION = "FieldPath("
 """Marks references by position, to columns or to fields of them, in the text of a filter."""
+_Split_co = TypeVar("_Split_co", covariant=True)
+_OtherSplit = TypeVar("_OtherSplit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +119,6 @@ class RowRequest:
             # References by position count in the filter's columns, in their order.
             rows = rows.filter(pa.array(self.passes(rows.select(list(self.filter_columns)))))
         return rows.select(list(self.columns))
-
-
-_Split_co = TypeVar("_Split_co", covariant=True)
-_OtherSplit = TypeVar("_OtherSplit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,25 @@ _VECTOR_MAGIC = bytes.fromhex("d1d33964")
 _NO_FLAGS = bytes(4)
 _UNKNOWN = -1
 """The snapshot and the sequence number of a vector, which are known when it is committed."""
+_WITH_BOUNDS = (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+_BOUND_LENGTH = 64
+_LAST_CHARACTER = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+_NO_BYTES = (ValueError, OverflowError, TypeError, NotImplementedError, AttributeError)
+_FORMAT = 5
+Misread: TypeAlias = Mapping[str, str]
+"""The clients that misread a base file, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,24 +102,6 @@ def puffin_file(location: str, deleted: "npt.NDArray[np.int64]") -> PuffinFile:
     footer = json.dumps({"blobs": [described], "properties": {"created-by": "Hudi Bridge"}}).encode()
     size = len(footer).to_bytes(4, "little")
     return PuffinFile(content=b"".join((_MAGIC, blob, _MAGIC, footer, size, _NO_FLAGS, _MAGIC)), place=place)
-
-
-_WITH_BOUNDS = (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-)
-_BOUND_LENGTH = 64
-_LAST_CHARACTER = 0x10FFFF
-_SURROGATES = range(0xD800, 0xE000)
-_NO_BYTES = (ValueError, OverflowError, TypeError, NotImplementedError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +211,6 @@ def _offsets(footer: pq.FileMetaData) -> Iterator[int]:
         chunk = footer.row_group(group).column(0)
         dictionary = chunk.dictionary_page_offset
         yield chunk.data_page_offset if dictionary is None else min(dictionary, chunk.data_page_offset)
-
-
-_FORMAT = 5
-
-Misread: TypeAlias = Mapping[str, str]
-"""The clients that misread a base file, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,26 @@ from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.readers.filters import Joined, joined_by_and, joined_by_or
 
 ArrowType: TypeAlias = Any
+_Node: TypeAlias = Any
+_Comparison = Callable[[pc.Expression, Any], pc.Expression]
+_Expression: TypeAlias = Any
+_Field = tuple[_Expression, ArrowType]
+_COMPARISONS: dict[str, _Comparison] = {"Eq": eq, "NotEq": ne, "Lt": lt, "LtEq": le, "Gt": gt, "GtEq": ge}
+_OPPOSITES = {"Eq": "NotEq", "NotEq": "Eq", "Lt": "GtEq", "LtEq": "Gt", "Gt": "LtEq", "GtEq": "Lt"}
+_WITHOUT_NAN = ("Eq", "Lt", "LtEq")
+"""The comparisons with a number that NaN does not pass in Polars either."""
+_BOUNDS = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "LtEq"), "None": ("Gt", "Lt")}
+_ORDERED = (
+    types.is_integer,
+    types.is_floating,
+    types.is_string,
+    types.is_binary,
+    types.is_decimal128,
+    types.is_date32,
+    types.is_time64,
+    types.is_timestamp,
+)
+"""The types whose values Polars and Arrow order in the same way."""
 
 
 def columns_of(schema: pa.Schema) -> pl.Schema:
@@ -63,29 +83,6 @@ def _wide_decimal(kind: ArrowType) -> ArrowType | None:
         return kind
     inner = (_wide_decimal(kind.field(index).type) for index in range(kind.num_fields)) if types.is_nested(kind) else ()
     return next((decimal for decimal in inner if decimal is not None), None)
-
-
-_Node: TypeAlias = Any
-_Comparison = Callable[[pc.Expression, Any], pc.Expression]
-_Expression: TypeAlias = Any
-_Field = tuple[_Expression, ArrowType]
-
-_COMPARISONS: dict[str, _Comparison] = {"Eq": eq, "NotEq": ne, "Lt": lt, "LtEq": le, "Gt": gt, "GtEq": ge}
-_OPPOSITES = {"Eq": "NotEq", "NotEq": "Eq", "Lt": "GtEq", "LtEq": "Gt", "Gt": "LtEq", "GtEq": "Lt"}
-_WITHOUT_NAN = ("Eq", "Lt", "LtEq")
-"""The comparisons with a number that NaN does not pass in Polars either."""
-_BOUNDS = {"Both": ("GtEq", "LtEq"), "Left": ("GtEq", "Lt"), "Right": ("Gt", "LtEq"), "None": ("Gt", "Lt")}
-_ORDERED = (
-    types.is_integer,
-    types.is_floating,
-    types.is_string,
-    types.is_binary,
-    types.is_decimal128,
-    types.is_date32,
-    types.is_time64,
-    types.is_timestamp,
-)
-"""The types whose values Polars and Arrow order in the same way."""
 
 
 def condition_of(predicate: pl.Expr, columns: pa.Schema) -> pc.Expression | None:

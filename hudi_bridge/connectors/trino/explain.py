@@ -41,6 +41,42 @@ _REALTIME = (
     "the snapshot where partitions have the input format HoodieParquetRealtimeInputFormat, else base files alone"
 )
 _BASE_FILES = "the snapshot, where the table and its partitions have the input format HoodieParquetInputFormat"
+_ROUTES: Mapping[str, pa.DataType] = {
+    "route": pa.string(),
+    "command": pa.string(),
+    "fits": pa.bool_(),
+    "reason": pa.string(),
+    "freshness": pa.string(),
+    "log_files": pa.int64(),
+    "log_size_bytes": pa.int64(),
+    "log_records": pa.int64(),
+    "contested_rows": pa.int64(),
+    "function_seconds": pa.float64(),
+    "whole_slices": pa.int64(),
+    "whole_size_bytes": pa.int64(),
+    "why_whole": pa.string(),
+    "other_types": pa.list_(pa.string()),
+}
+ROUTES_SCHEMA = pa.schema(_ROUTES)
+_SECONDS_PER_ROW = 0.0002
+"""The time of a payload that gets all columns, for each contested row of 13, on one core, as measured on Trino 476."""
+_SECONDS_PER_RECORD = 0.0004
+"""The time of a log record of 13 columns that Trino decodes and merges by itself, in each query, measured likewise."""
+_PUBLISHED = "the last publication"
+_UNMERGED = "publish log-records --unmerged, then trino sql"
+_ICEBERG_SERVICE: Mapping[str, Any] = {
+    "route": "iceberg",
+    "command": "serve iceberg",
+    "fits": True,
+    "reason": "rows are merged when a snapshot is built; Trino reads files and calls no function",
+    "freshness": "the newest commit, on each load of the table",
+    "other_types": [],
+}
+_SQL_COMMANDS: Mapping[Dialect, str] = {
+    Dialect.TRINO: "publish log-records, then trino sql",
+    Dialect.PRESTO: "publish log-records --for presto, then trino sql",
+    Dialect.ANSI: "publish log-records, then trino sql --dialect ansi",
+}
 
 
 def connector_routes(table: HudiTable, splits: Sequence[RealtimeFileSplit]) -> list[Mapping[str, Any]]:
@@ -90,44 +126,6 @@ def _wrong_order(splits: Iterable[RealtimeFileSplit]) -> str | None:
 
 def _has_dates(kind: Any) -> bool:  # noqa: ANN401 - a type of Arrow
     return any(pa.types.is_date(inner) or pa.types.is_timestamp(inner) for inner in types_within(kind))
-
-
-_ROUTES: Mapping[str, pa.DataType] = {
-    "route": pa.string(),
-    "command": pa.string(),
-    "fits": pa.bool_(),
-    "reason": pa.string(),
-    "freshness": pa.string(),
-    "log_files": pa.int64(),
-    "log_size_bytes": pa.int64(),
-    "log_records": pa.int64(),
-    "contested_rows": pa.int64(),
-    "function_seconds": pa.float64(),
-    "whole_slices": pa.int64(),
-    "whole_size_bytes": pa.int64(),
-    "why_whole": pa.string(),
-    "other_types": pa.list_(pa.string()),
-}
-ROUTES_SCHEMA = pa.schema(_ROUTES)
-_SECONDS_PER_ROW = 0.0002
-"""The time of a payload that gets all columns, for each contested row of 13, on one core, as measured on Trino 476."""
-_SECONDS_PER_RECORD = 0.0004
-"""The time of a log record of 13 columns that Trino decodes and merges by itself, in each query, measured likewise."""
-_PUBLISHED = "the last publication"
-_UNMERGED = "publish log-records --unmerged, then trino sql"
-_ICEBERG_SERVICE: Mapping[str, Any] = {
-    "route": "iceberg",
-    "command": "serve iceberg",
-    "fits": True,
-    "reason": "rows are merged when a snapshot is built; Trino reads files and calls no function",
-    "freshness": "the newest commit, on each load of the table",
-    "other_types": [],
-}
-_SQL_COMMANDS: Mapping[Dialect, str] = {
-    Dialect.TRINO: "publish log-records, then trino sql",
-    Dialect.PRESTO: "publish log-records --for presto, then trino sql",
-    Dialect.ANSI: "publish log-records, then trino sql --dialect ansi",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
