@@ -31,6 +31,7 @@ from hudi_bridge.splits.partitions import (
     matching_partitions,
     partition_values,
 )
+from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState, Timeline
 from tests.support.compare import differences
@@ -176,6 +177,30 @@ def test_queries_of_0x_that_read_base_files_alone_read_the_path_unless_columns_h
         expected = ("text",) if query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED) else ()
         assert columns_from_path(table, query_type, SCHEMA, has_ids=False) == expected
         assert columns_from_path(table, query_type, SCHEMA, has_ids=True) == ()
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("version", "stated", "from_path", "formatted"),
+    [
+        (6, BY_1X, (), pa.int32()),
+        (6, {**BY_1X, "hoodie__table__format": "native"}, ("text",), pa.string()),
+        (8, BY_1X, ("text",), pa.string()),
+        (6, {}, (), pa.int32()),
+    ],
+)
+def test_ranges_have_partition_columns_of_the_files_where_a_release_reads_them_as_0x_does(
+    kind: str, version: int, stated: dict[str, str], from_path: tuple[str, ...], formatted: pa.DataType
+) -> None:
+    # What Hudi 1.0.2 returns of tables of both types and of version 6.
+    table = config("text", version, hoodie__table__type=kind, **stated)
+    assert columns_from_path(table, QueryType.INCREMENTAL, SCHEMA, has_ids=False) == from_path
+    by_time = config(
+        "number", version, hoodie__table__type=kind, hoodie__table__keygenerator__type="TIMESTAMP", **stated
+    )
+    columns = columns_of_query(QuerySchema(arrow=SCHEMA), by_time, QueryType.INCREMENTAL)
+    assert columns.schema.field("number").type == formatted
+    assert columns.from_path == ()
 
 
 class Folders:
