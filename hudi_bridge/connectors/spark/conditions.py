@@ -5,10 +5,12 @@ A ``Condition`` comes from a filter that Spark pushes into a data source (``cond
 greatest number and equals itself; a condition that Arrow could evaluate differently gives no expression.
 
 Spark parses the SQL text: it plans the filter over an empty table and returns the plan as JSON, expressions in
-pre-order. What cannot be pushed down is skipped, since Spark evaluates the whole condition again.
+pre-order. What cannot be pushed down is skipped, since Spark evaluates the whole condition again. Where nothing returns
+the plan, only texts of the simplest form are understood (``simple_conditions``).
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,7 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructType
 
 from hudi_bridge.connectors.spark.jvm import jvm_of
 from hudi_bridge.readers.filters import one_of
@@ -179,8 +181,8 @@ class _Tree:
 def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFilter:
     """Parses a SQL condition over the columns of a schema.
 
-    Without access to the JVM, nothing returns Spark's plan: the condition gives columns that its text may name, and no
-    conditions to push down.
+    Without access to the JVM, nothing returns Spark's plan: the condition gives columns that its text may name, and
+    conditions if it is a simple one.
 
     Raises:
         pyspark.errors.AnalysisException: the text is not a condition over these columns.
@@ -189,7 +191,7 @@ def parse_filter(spark: SparkSession, schema: StructType, text: str) -> ParsedFi
     if jvm is None:
         # Analyzes the condition; Spark Connect does so only when it is asked for the schema.
         _ = spark.createDataFrame([], schema).where(text).schema
-        return ParsedFilter(columns=_columns_in_text(schema.names, text), conditions=())
+        return ParsedFilter(columns=_columns_in_text(schema.names, text), conditions=simple_conditions(schema, text))
     # Spark does not optimize away a filter over an empty RDD, as it would over no local rows.
     plans = jvm.filter_plans(spark.createDataFrame(spark.sparkContext.emptyRDD(), schema), text)
     named = {
@@ -214,6 +216,66 @@ def _columns_in_text(names: Sequence[str], text: str) -> tuple[str, ...]:
     if not text.isascii() or "*" in text or "identifier" in lower:
         return tuple(names)
     return tuple(name for name in names if not name.isascii() or name.replace("`", "``").lower() in lower)
+
+
+_SIGNS = {"=": "EqualTo", "==": "EqualTo", "!=": "EqualTo", "<>": "EqualTo"} | {
+    ">": "GreaterThan",
+    ">=": "GreaterThanOrEqual",
+    "<": "LessThan",
+    "<=": "LessThanOrEqual",
+}
+_NEGATED_SIGNS = ("!=", "<>")
+# Without escapes, and without the variables that Spark replaces in a text.
+_LITERAL = r"(?:'[^'\\$]*'|-?[0-9]{1,18})"
+_SIMPLE = re.compile(
+    rf"""\s*(?:(?P<name>[a-z_][a-z0-9_]*)|`(?P<quoted>[^`$]+)`)
+    (?: \s*(?P<sign><=(?!>)|>=|<>|!=|==?|<|>)\s*(?P<value>{_LITERAL})
+      | \s+in\s*\(\s*(?P<values>{_LITERAL}(?:\s*,\s*{_LITERAL})*)\s*\)
+      | \s+is\s+(?P<negation>not\s+)?null )
+    (?:\s+and\s+(?=\S)|\s*$)""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_NOT_NAMES = ("case", "exists", "false", "not", "null", "true")
+
+
+def simple_conditions(schema: StructType, text: str) -> tuple[Condition, ...]:
+    """The conditions of a text that compares columns of texts or whole numbers with literals of their kind.
+
+    None unless that, ``IN`` or a null test, joined by ``AND``, is all of the text: what else it says may change the
+    meaning of any part, such as a comment, or an ``OR``.
+    """
+    conditions = []
+    position = 0
+    while position < len(text):
+        match = _SIMPLE.match(text, position)
+        condition = None if match is None else _simple_condition(schema, match)
+        if match is None or condition is None:
+            return ()
+        conditions.append(condition)
+        position = match.end()
+    return tuple(conditions)
+
+
+def _simple_condition(schema: StructType, match: "re.Match[str]") -> Condition | None:
+    name = match["name"] or match["quoted"]
+    fields = [field for field in schema.fields if field.name.lower() == name.lower()]
+    if len(fields) != 1 or (match["name"] or "").lower() in _NOT_NAMES:
+        return None
+    path = (fields[0].name,)
+    if match["value"] is None and match["values"] is None:
+        return Condition(name="IsNull" if match["negation"] is None else "IsNotNull", path=path)
+    literals = re.findall(_LITERAL, match["value"] or match["values"])
+    if not all(_is_of_type(literal, fields[0].dataType) for literal in literals):
+        return None
+    values = tuple(literal.strip("'") for literal in literals)
+    if match["values"] is not None:
+        return Condition(name="In", path=path, values=values)
+    return Condition(name=_SIGNS[match["sign"]], path=path, values=values, is_negated=match["sign"] in _NEGATED_SIGNS)
+
+
+def _is_of_type(literal: str, kind: DataType) -> bool:
+    """Whether Spark compares the values of a column with a literal as they are."""
+    return kind == StringType() if literal.startswith("'") else kind in (IntegerType(), LongType())
 
 
 def _filters(plan: str, names: Mapping[int, str]) -> Iterator[_Tree]:

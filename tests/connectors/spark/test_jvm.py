@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from hudi_bridge import CorruptLogFileError
 from hudi_bridge.connectors.spark import cause_of, jvm, read, slice_routes
-from hudi_bridge.connectors.spark.conditions import parse_filter
+from hudi_bridge.connectors.spark.conditions import parse_filter, simple_conditions
 from hudi_bridge.connectors.spark.jvm import Jvm, jvm_of, reason_unavailable
 from hudi_bridge.connectors.spark.types import spark_schema
 from tests.connectors.spark.native_tables import MERGED, kept_in_spark, plan_of, values, written
@@ -147,5 +148,69 @@ def test_columns_that_a_condition_may_name(
 ) -> None:
     schema = spark_schema(written(tmp_path).open().schema)
     parsed = parse_filter(spark, schema, text)
-    assert parsed.conditions == ()
     assert set(parsed.columns) == (set(schema.names) if columns is None else columns)
+
+
+COLUMNS = StructType(
+    [
+        StructField("id", StringType()),
+        StructField("n", IntegerType()),
+        StructField("a.b", LongType()),
+        StructField("x", DoubleType()),
+        StructField("Case", StringType()),
+        StructField("case", StringType()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("id = 'x'", 1),
+        (" ID=='é' AND n>=5 and n<\n-3 ", 3),
+        ("`a.b` <> 3 AND `id` != ''", 2),
+        ("id IN ('a','b') AND n in ( 1 , 2 )", 2),
+        ("id is not null AND x IS NULL", 2),
+        ("n > 1 AND n <= 9", 2),
+    ],
+)
+def test_simple_conditions_mean_what_spark_says(spark: SparkSession, text: str, count: int) -> None:
+    conditions = simple_conditions(COLUMNS, text)
+    assert len(conditions) == count
+    assert set(conditions) <= set(parse_filter(spark, COLUMNS, text).conditions)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id = 'x' OR n = 1",
+        "id = 'x' AND n = 1 OR n = 2",
+        "id = 'x' -- AND n = 1",
+        "id = 'x' /* AND */ AND n = 1",
+        "id = 'x' 'y'",
+        "id = 'it''s'",
+        "id = 'a\\\\b'",
+        "id = '${x}'",
+        'id = "x"',
+        "id = 5",
+        "n = '5'",
+        "n = 5L",
+        "n = 5.0",
+        "n <=> 5",
+        "n BETWEEN 1 AND 2",
+        "x > 1",
+        "NOT n = 1",
+        "(n = 1)",
+        "n = 1 AND lower(id) = 'x'",
+        "lower(id) = 'x' AND n = 1",
+        "`case` = 'x'",
+        "n IN (1, NULL)",
+        "n + 1 = 2",
+        "n = n",
+        "true",
+    ],
+)
+def test_conditions_that_only_spark_understands(spark: SparkSession, text: str) -> None:
+    assert simple_conditions(COLUMNS, text) == ()
+    if "`case`" not in text:
+        parse_filter(spark, COLUMNS, text)

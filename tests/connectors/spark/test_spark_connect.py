@@ -69,6 +69,17 @@ def test_logs_are_merged_once(connect: SparkSession, tmp_path: Path) -> None:
     assert values(frame) == values(frame) == MERGED
 
 
+def test_a_simple_filter_chooses_what_is_merged(connect: SparkSession, tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    write_group(writer, "part=q", "f2-0")
+    path = str(writer.folder)
+    frames = {text: read(connect, path, filter=text) for text in ("part = 'q'", "part = 'q' OR false")}
+    assert [slice_routes(frame).native for frame in frames.values()] == [1, 2]
+    for frame in frames.values():
+        assert values(frame) == MERGED
+    assert values(read(connect, path, filter="part IN ('p', 'r') AND value = 'x'")) == [("d", "x")]
+
+
 def test_tasks_that_are_too_large_for_a_function(
     connect: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
