@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
+from importlib import import_module
 from threading import Lock
 from typing import Any, Self, TypeVar
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
+from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.common.operations import current_context, operation
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, iter_parallel, map_in_threads, most_at_once
 from hudi_bridge.config import QueryType
@@ -26,6 +28,7 @@ from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
+from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
@@ -337,17 +340,21 @@ class HudiDataset(ds.FileSystemDataset):
         columns: Sequence[str] | None = None,
         *,
         partition_path: str | None = None,
+        meta_columns: bool = True,
     ) -> pa.Table:
         """The rows of some record keys, in no particular order; a key without a row has none in the result.
 
-        ``keys`` are as for ``HudiTable.get``, ``columns`` are those to return, by default all.
+        ``keys`` are as for ``HudiTable.get``, ``columns`` are those to return, by default all; ``meta_columns`` is as
+        for ``scanner``.
 
         Raises:
             QueryError: a key does not fit the table, a column does not exist, or the rows of the query have no keys.
         """
         if self.query_type is QueryType.CHANGES:
             raise QueryError("get", "changes, which have no record keys", "a snapshot, or the rows of a range")
-        request = self._request(list(self.schema.names) if columns is None else list(column_names(columns)), None)
+        if columns is None:
+            columns = self.schema.names if meta_columns else self._own_names()
+        request = self._request(list(column_names(columns)), None)
         request = replace(request, record_keys=spellings_of(keys, self.context), is_materialized=True)
         schema = pa.schema([self.schema.field(name) for name in request.columns])
         read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
@@ -366,10 +373,14 @@ class HudiDataset(ds.FileSystemDataset):
         columns: Columns = None,
         filter: pc.Expression | None = None,
         *,
+        meta_columns: bool = True,
         use_threads: bool = True,
         **options: Any,
     ) -> BatchScanner:
         """A scan of some columns, or of expressions over columns, for the rows that pass the filter.
+
+        Without ``columns`` and ``meta_columns``, Hudi's own columns are left out. ``to_table``, ``to_batches`` and
+        ``head`` take the same arguments.
 
         The other options of pyarrow only tune its own readers; they are accepted and have no effect.
 
@@ -380,6 +391,8 @@ class HudiDataset(ds.FileSystemDataset):
         if unknown := options.keys() - _OPTIONS_OF_ARROW:
             # A misspelled ``filter`` must not be ignored.
             raise TypeError(f"scanner() got an unexpected keyword argument {min(unknown)!r}")
+        if columns is None and not meta_columns:
+            columns = self._own_names()
         names = self._names(columns)
         request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -407,6 +420,66 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> pa.Table:
         """All rows."""
         return self.scanner(columns, filter, **options).to_table()
+
+    def to_arrow(
+        self, columns: Columns = None, filter: pc.Expression | None = None, *, meta_columns: bool = True
+    ) -> pa.Table:
+        """All rows, as ``to_table`` returns them; the arguments are those of ``scanner``."""
+        return self.to_table(columns, filter, meta_columns=meta_columns)
+
+    def to_pandas(
+        self, columns: Columns = None, filter: pc.Expression | None = None, *, meta_columns: bool = True, **options: Any
+    ) -> Any:
+        """All rows as a pandas ``DataFrame``; other options are those of ``pyarrow.Table.to_pandas``.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table.
+            ModuleNotFoundError: pandas is not installed.
+        """
+        return self.to_arrow(columns, filter, meta_columns=meta_columns).to_pandas(**options)
+
+    def to_polars(
+        self, columns: Columns = None, filter: pc.Expression | None = None, *, meta_columns: bool = True
+    ) -> Any:
+        """All rows as a Polars ``DataFrame``; ``hudi_bridge.connectors.polars.scan`` makes a lazy frame.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table.
+            ModuleNotFoundError: Polars is not installed; the message names the extra.
+        """
+        with needing_extra("polars", "polars", by="to_polars"):
+            frames: Any = import_module("polars")
+        return frames.from_arrow(self.to_arrow(columns, filter, meta_columns=meta_columns))
+
+    def to_duckdb(
+        self,
+        table_name: str,
+        connection: Any = None,
+        columns: Columns = None,
+        filter: pc.Expression | None = None,
+        *,
+        meta_columns: bool = True,
+    ) -> Any:
+        """All rows as a temporary table of a DuckDB connection, by default one of its own; returns the connection.
+
+        For views that read no more than a query needs see ``hudi_bridge.connectors.duckdb.attach``.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table.
+            ModuleNotFoundError: DuckDB is not installed; the message names the extra.
+        """
+        with needing_extra("duckdb", "duckdb", by="to_duckdb"):
+            duckdb: Any = import_module("duckdb")
+        rows = self.to_arrow(columns, filter, meta_columns=meta_columns)
+        connection = duckdb.connect() if connection is None else connection
+        source = f"{table_name}#rows"
+        table, of_rows = ('"' + name.replace('"', '""') + '"' for name in (table_name, source))
+        connection.register(source, rows)
+        try:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM {of_rows}")
+        finally:
+            connection.unregister(source)
+        return connection
 
     def head(  # type: ignore[override]
         self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
@@ -480,6 +553,10 @@ class HudiDataset(ds.FileSystemDataset):
             raise error
         _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.plan.instant, error)
         self._selection = newer
+
+    def _own_names(self) -> list[str]:
+        """The columns of the table that are not Hudi's own."""
+        return [name for name in self.schema.names if name not in META_COLUMNS]
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:

@@ -258,13 +258,14 @@ class HudiTable:
         partition_path: str | None = None,
         as_of: InstantLike | None = None,
         on_files_gone: OnFilesGone | str = OnFilesGone.ERROR,
+        meta_columns: bool = True,
     ) -> pa.Table:
         """The current rows of some record keys, in no particular order; a key without a row has none in the result.
 
         A key is as in ``_hoodie_record_key`` (for several fields, ``field:value,field:value``), the whole number of a
         key of one field, or a mapping with the values of all record key fields. ``columns`` are those to return, by
-        default all; ``partition_path`` limits the search to one partition; ``as_of`` and ``on_files_gone`` are as for
-        ``snapshot``.
+        default all, without Hudi's own unless ``meta_columns``; ``partition_path`` limits the search to one partition;
+        ``as_of`` and ``on_files_gone`` are as for ``snapshot``.
 
         Indexes find the files that may hold the keys. What was read of them is kept for later calls, also after
         ``refresh``, up to an eighth of the machine's memory.
@@ -273,7 +274,55 @@ class HudiTable:
             QueryError: a key does not fit the record key fields, or a column does not exist.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
         """
-        return self.query(as_of, on_files_gone=on_files_gone).get(keys, columns, partition_path=partition_path)
+        rows = self.query(as_of, on_files_gone=on_files_gone)
+        return rows.get(keys, columns, partition_path=partition_path, meta_columns=meta_columns)
+
+    def to_arrow(
+        self,
+        columns: "dataset.Columns" = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        *,
+        as_of: InstantLike | None = None,
+        meta_columns: bool = True,
+    ) -> pa.Table:
+        """All rows of ``query(as_of)``; the other arguments are those of ``HudiDataset.to_arrow``."""
+        return self.query(as_of).to_arrow(columns, filter, meta_columns=meta_columns)
+
+    def to_pandas(
+        self,
+        columns: "dataset.Columns" = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        *,
+        as_of: InstantLike | None = None,
+        meta_columns: bool = True,
+        **options: Any,  # noqa: ANN401 - of pandas
+    ) -> Any:  # noqa: ANN401 - of pandas
+        """All rows of ``query(as_of)`` as a pandas ``DataFrame``: see ``HudiDataset.to_pandas``."""
+        return self.query(as_of).to_pandas(columns, filter, meta_columns=meta_columns, **options)
+
+    def to_polars(
+        self,
+        columns: "dataset.Columns" = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        *,
+        as_of: InstantLike | None = None,
+        meta_columns: bool = True,
+    ) -> Any:  # noqa: ANN401 - of Polars
+        """All rows of ``query(as_of)`` as a Polars ``DataFrame``: see ``HudiDataset.to_polars``."""
+        return self.query(as_of).to_polars(columns, filter, meta_columns=meta_columns)
+
+    def to_duckdb(
+        self,
+        table_name: str,
+        connection: Any = None,  # noqa: ANN401 - of DuckDB
+        columns: "dataset.Columns" = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        *,
+        as_of: InstantLike | None = None,
+        meta_columns: bool = True,
+    ) -> Any:  # noqa: ANN401 - of DuckDB
+        """All rows of ``query(as_of)`` as a temporary table of DuckDB: see ``HudiDataset.to_duckdb``."""
+        return self.query(as_of).to_duckdb(table_name, connection, columns, filter, meta_columns=meta_columns)
 
     def record_locations(self, keys: RecordKey | Iterable[RecordKey]) -> pa.Table | None:
         """Where the record index of the metadata table says that records are now; None if it cannot tell.

@@ -9,15 +9,14 @@ import ast
 import logging
 import posixpath
 import re
-import tomllib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -49,7 +48,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge.connectors.trino.explain": ("explain_routes",),
 }
 """Modules of the API; where a module has no ``__all__``, its public names."""
-_LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s]+)(?=\))")
+_LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:)(?P<target>[^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _INFO = re.compile(r"\A(```\w+) [^\n]*")
 _log = logging.getLogger("mkdocs.hooks.site")
@@ -109,7 +108,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
     parts = _FENCE.split(markdown)
     # Every second part is a code block; words after its language are for the test that runs the block.
     return "".join(
-        _INFO.sub(r"\1", part) if number % 2 else _LINK.sub(lambda link: rewritten(link[1], source, name), part)
+        _INFO.sub(r"\1", part) if number % 2 else _LINK.sub(partial(rewritten, source=source, name=name), part)
         for number, part in enumerate(parts)
     )
 
@@ -119,18 +118,19 @@ def page_of(module: str, name: str) -> str:
     return f"api/{module}.{name}.md"
 
 
-def rewritten(link: str, source: str, name: str) -> str:
-    """A link in the file ``source``, rewritten for the page ``name`` of the site."""
-    path, _, anchor = link.partition("#")
+def rewritten(link: re.Match[str], source: str, name: str) -> str:
+    """A link in the file ``source``, rewritten for the page ``name`` of the site; its text if it leads elsewhere."""
+    path, _, anchor = link["target"].partition("#")
     if not path:
-        return link
+        return link[0]
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
     if not (ROOT / target).exists():
-        _log.warning("%s: %s is not there", source, link)
+        _log.warning("%s: %s is not there", source, link["target"])
     if target in PAGES:
         place = PAGES[target]
     elif target.startswith("docs/"):
         place = target.removeprefix("docs/")
     else:
-        return f"{PROJECT['urls']['Repository']}/blob/main/{target}"
-    return posixpath.relpath(place, posixpath.dirname(name) or ".") + (f"#{anchor}" if anchor else "")
+        return link["text"]
+    relative = posixpath.relpath(place, posixpath.dirname(name) or ".") + (f"#{anchor}" if anchor else "")
+    return f"[{link['text']}]({relative})"

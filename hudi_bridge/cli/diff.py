@@ -38,7 +38,9 @@ _LOOK = Look(keep=(KEY, OPERATION, _VALUES, PARTITION))
 
 def diff(
     table: options.Table,
-    before: Annotated[str, typer.Argument(metavar="A", help="An instant, as for --as-of.", show_default=False)],
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="An instant, as for --as-of, or earliest.", show_default=False)
+    ],
     after: Annotated[
         str | None,
         typer.Argument(metavar="B", help="Another instant; by default the newest commit.", show_default=False),

@@ -19,6 +19,7 @@ import pytest
 
 from hudi_bridge import HudiDataset, HudiTable, QueryError, QueryType
 from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.split_reader import read_rows
 from tests.support.compare import differences
 from tests.support.table_writer import META_FIELDS, TableWriter, at, sorted_column
@@ -420,3 +421,53 @@ def test_read_optimized_leaves_logs_out(table: HudiTable) -> None:
     assert dataset.left_out_log_files() == 1
     assert dataset.count_rows() == 5
     assert dataset.count_rows(pc.field("value") == "new") == 0
+
+
+OWN = ["id", "ts", "value", "part"]
+
+
+def test_rows_in_the_form_of_each_library(table: HudiTable) -> None:
+    later = pc.field("ts") > 1
+    for rows in (table, table.snapshot()):
+        arrow = rows.to_arrow(meta_columns=False)
+        assert arrow.sort_by([("part", "ascending"), ("id", "ascending")]).to_pylist() == ROWS
+        assert rows.to_arrow().schema.names == [*META_COLUMNS, *OWN]
+        assert sorted(rows.to_pandas(["id"], later)["id"]) == ["a", "d"]
+        assert list(rows.to_pandas(meta_columns=False, types_mapper=None).columns) == OWN
+        frame = rows.to_polars(filter=later, meta_columns=False)
+        assert isinstance(frame, pl.DataFrame)
+        assert (frame.columns, sorted(frame["value"])) == (OWN, ["log", "new"])
+        connection = rows.to_duckdb('the "trips"', columns=["id", "ts"])
+        assert connection.execute('SELECT count(*), max(ts) FROM "the ""trips"""').fetchall() == [(5, 4)]
+        assert rows.to_duckdb("others", connection, filter=later, meta_columns=False) is connection
+        assert sorted(connection.execute("SELECT value FROM others").fetchall()) == [("log",), ("new",)]
+        connection.close()
+    assert table.to_arrow(["value"], as_of=at(1)).num_rows == 5
+    assert set(table.to_pandas(as_of=at(1))["value"].dropna()) == {"old"}
+
+
+def test_the_columns_of_hudi_are_left_out_wherever_columns_are_chosen(table: HudiTable) -> None:
+    dataset = table.snapshot()
+    for rows in (
+        dataset.to_table(meta_columns=False),
+        dataset.head(1, meta_columns=False),
+        next(dataset.to_batches(meta_columns=False)),
+        dataset.scanner(meta_columns=False).to_table(),
+        dataset.get("a", meta_columns=False),
+        table.get("a", meta_columns=False),
+        table.read_optimized().to_table(meta_columns=False),
+        table.incremental(at(1)).to_table(meta_columns=False),
+    ):
+        assert rows.schema.names == OWN
+    # Names that are asked for are there.
+    assert dataset.to_table(["_hoodie_record_key"], meta_columns=False).num_columns == 1
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(("method", "package"), [("to_polars", "polars"), ("to_duckdb", "duckdb")])
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    table: HudiTable, monkeypatch: pytest.MonkeyPatch, method: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"{method} needs {package}: pip install 'hudi-bridge\[{package}\]'"):
+        getattr(table, method)("name")

@@ -14,7 +14,7 @@ from hudi_bridge.readers.request import RowRequest, column_names
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import InstantLike
+from hudi_bridge.timeline.instant import EARLIEST, InstantLike
 from hudi_bridge.tools.differences.states import (
     DELETE,
     INSERT,
@@ -179,7 +179,8 @@ def diff(
 
     Args:
         table: the table.
-        a: the first instant, in a format of ``as_of`` in ``HudiTable.snapshot``.
+        a: the first instant, in a format of ``as_of`` in ``HudiTable.snapshot``, or ``earliest``: the first instant of
+            the timeline that can be read.
         b: the second instant, by default the newest commit. If it is the earlier one, the differences are those on the
             way back.
         columns: the columns to compare, by default all but Hudi's own. They are columns as of the later instant; a
@@ -192,7 +193,7 @@ def diff(
         QueryError: an instant, a column, the condition or a key does not fit the table.
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
-    states = (table.planner(a, "a").state, table.planner(b, "b").state)
+    states = (table.planner(_instant(table, a), "a").state, table.planner(_instant(table, b), "b").state)
     plan = plan_difference(table.planner().files.listings.anew(), *states)
     schema = plan.image.schema
     names = [name for name in schema.names if name not in META_COLUMNS] if columns is None else column_names(columns)
@@ -200,3 +201,12 @@ def diff(
     spelled = None if keys is None else text_column({text for key in keys for text in spelled_keys(key, plan.image)})
     instants = (states[0].instant, states[1].instant)
     return TableDifference(states[0].storage, plan, instants, request, spelled)
+
+
+def _instant(table: HudiTable, moment: InstantLike | None) -> InstantLike | None:
+    """An instant, of which ``earliest`` stands for the first that can be read."""
+    if not (isinstance(moment, str) and moment.lower() == EARLIEST):
+        return moment
+    first = table.earliest_readable_instant or ""
+    instants = (commit.requested_time for commit in table.timeline.commits())
+    return next((instant for instant in instants if instant >= first), None)

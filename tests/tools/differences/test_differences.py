@@ -320,3 +320,12 @@ def test_any_library_reads_the_differences_as_arrow(writer: TableWriter) -> None
     difference = tools.diff(writer.open(), at(1))
     assert pa.table(difference).equals(difference.to_table())
     assert at(2) in repr(difference)
+
+
+def test_earliest_is_the_first_instant_that_can_be_read() -> None:
+    for case in ("a_story_v9_120", "d_cleaned_120"):
+        table = HudiTable.open(str(golden_table(case)))
+        first = table.earliest_readable_instant or table.timeline.commits()[0].requested_time
+        for earliest in ("earliest", "EARLIEST"):
+            assert repr(tools.diff(table, earliest)) == repr(tools.diff(table, first))
+        assert tools.diff(table, first, "earliest").to_table().num_rows == 0
