@@ -86,9 +86,10 @@ class HudiTable:
         """Opens the table in a folder.
 
         ``path`` is a local path, a URI, or a path on the given pyarrow or fsspec ``filesystem``. Of URIs, pyarrow opens
-        s3, gs, abfs, hdfs and file, fsspec all others. ``storage_options`` are credentials and settings of the URI's
-        file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers. A table may also be
-        named as a catalog has it (``hudi_bridge.catalogs.uris``): ``hive://metastore:9083/sales.orders``.
+        s3, gs, abfs and file, hdfs-native hdfs and viewfs, fsspec all others. ``storage_options`` are credentials and
+        settings of the URI's file system: ``{"region": "eu-west-1", "anonymous": True}``; splits carry them to workers.
+        A table may also be named as a catalog has it (``hudi_bridge.catalogs.uris``):
+        ``hive://metastore:9083/sales.orders``.
 
         ``options`` are read options, such as ``{"hudi_bridge.read.as.release": "1.2"}``, most of them by Hudi's names;
         ``docs/options.md`` lists them.

@@ -19,7 +19,7 @@ BOOTSTRAP = ROOT / ".venv-uv"
 UV = BOOTSTRAP / "bin" / "uv"
 OLDEST = ("python3.11", "python3.12")
 """Interpreters to look for, before the one that runs this, where the oldest one counts."""
-EXTRAS = "azure,cli,duckdb,gcs,glue,hive,iceberg,polars,serve"
+EXTRAS = "azure,cli,duckdb,gcs,glue,hdfs,hive,iceberg,polars,serve"
 
 OLD_COMPANIONS = {
     "click": "8.2.0",  # Typer 0.16 imports names that later releases of Click deprecate

@@ -33,12 +33,13 @@ UNREACHABLE = """
 import os
 from hudi_bridge import HudiTable, StorageError
 os.environ |= {{"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}}
+os.environ["HUDI_BRIDGE_STORE_RETRY_SECONDS"] = "0"
 try:
     HudiTable.open("{uri}")
 except StorageError as error:
     print(error)
 else:
-    raise SystemExit("a catalog answers where there is none")
+    raise SystemExit("a server answers where there is none")
 """
 TRIALS = {
     BARE: READ,
@@ -60,6 +61,7 @@ assert IcebergService and publish_table
     "azure": "from azure.storage.filedatalake import generate_directory_sas",
     "gcs": "import google.auth.downscoped, google.auth.transport.requests",
     "glue": UNREACHABLE.format(uri="glue://eu-west-1/sales.trips"),
+    "hdfs": UNREACHABLE.format(uri="hdfs://127.0.0.1:9/trips"),
     "hive": UNREACHABLE.format(uri="hive://127.0.0.1:9/sales.trips"),
     "lance": "from lance.file import LanceFileReader",
     "polars": f"""

@@ -3,7 +3,7 @@
 Options of object stores have the names that other libraries on ``object_store`` use (Polars, delta-rs, hudi-rs), with
 or without the prefix of the store, in any case: ``aws_region``, ``region``, ``AWS_REGION``; some have several. A URI
 that Arrow has no client for is opened by fsspec, with fsspec's own options. Arrow's adapter for fsspec mistakes
-failures for empty folders, so there is another one here.
+failures for empty folders, so there is another one here. Arrow's client of HDFS needs a JVM: ``hdfs`` has another one.
 """
 
 import errno
@@ -20,13 +20,13 @@ import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
 from hudi_bridge.common.threads import call_with_timeout, timeout_seconds
-from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
+from hudi_bridge.errors import HudiReadError, QueryError, StorageError, TableNotFoundError
+from hudi_bridge.storage.hdfs import open_hdfs
 from hudi_bridge.storage.masking import Location, masked
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss", "gcs": "gs"}
-_WITHOUT_OPTIONS = ("file", "hdfs", "viewfs")
-"""The schemes of Arrow's clients that take their settings from the machine."""
+_HADOOP = ("hdfs", "viewfs")
 # Timeouts of Arrow's own clients: for a connection, for bytes to arrive, or for all retries. By default they may wait
 # for a quarter of an hour, or forever.
 _CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
@@ -77,18 +77,28 @@ class FsspecHandler(fs.FSSpecHandler):
             return pa.BufferReader(filesystem.cat_file(path))
         return pa.PythonFile(filesystem.open(path, mode="rb"), mode="r")
 
-    def size_of_file(self, path: str) -> int:
-        """The size of a file, in bytes."""
-        filesystem: Any = self.fs
-        info = filesystem.info(path)
+    def reader(self, path: str) -> "FsspecReader":
+        """The bytes of a file, by ranges."""
+        return FsspecReader(self.fs, path)
+
+
+@dataclass(frozen=True, slots=True)
+class FsspecReader:
+    """The bytes of one file of an fsspec file system."""
+
+    filesystem: Any
+    path: str
+
+    def size(self) -> int:
+        """The size of the file, in bytes."""
+        info = self.filesystem.info(self.path)
         if info["type"] == "directory":
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
         return int(info["size"])
 
-    def read_range(self, path: str, start: int, size: int) -> bytes:
-        """The bytes of a range of a file, in one request; fewer if the store sends fewer."""
-        filesystem: Any = self.fs
-        content: bytes = filesystem.cat_file(path, start=start, end=start + size)
+    def read_range(self, start: int, size: int) -> bytes:
+        """The bytes of a range, in one request; fewer if the store sends fewer."""
+        content: bytes = self.filesystem.cat_file(self.path, start=start, end=start + size)
         # An HTTP server that knows no ranges sends the whole file.
         return content if len(content) <= size else content[start : start + size]
 
@@ -236,7 +246,10 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
     open_it: Callable[[], tuple[fs.FileSystem, str]]
     if scheme in _CLIENTS:
         open_it = partial(_by_client, scheme, same, _without_allow_http(_CLIENTS[scheme].parse(options)))
-    elif scheme in _WITHOUT_OPTIONS:
+    elif scheme in _HADOOP:
+        # A link of viewfs may lead to another store, whose settings are those of the machine.
+        open_it = partial(open_hdfs, scheme, same, options, partial(open_file_system, options={}))
+    elif scheme == "file":
         if options:
             raise QueryError("storage_options", ", ".join(map(repr, options)), f"none for {scheme}://")
         open_it = partial(fs.FileSystem.from_uri, same)
@@ -244,6 +257,8 @@ def open_file_system(uri: str, options: Mapping[str, Any]) -> tuple[fs.FileSyste
         open_it = partial(_by_fsspec, same, options)
     try:
         filesystem, path = call_with_timeout(timeout_seconds(), open_it)
+    except HudiReadError:
+        raise
     except TimeoutError as error:
         raise StorageError(masked(uri), "open", str(error), errno.ETIMEDOUT) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError, TypeError, ImportError) as error:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
 from hudi_bridge.storage.file_systems import FsspecHandler
+from hudi_bridge.storage.hdfs import HdfsHandler
 from hudi_bridge.storage.retries import CutAnswerError
 
 PIECE_BYTES = 1 << 24
@@ -110,13 +111,22 @@ class RangesOfHandles:
             raise CutAnswerError(max(self.size, start + len(target)))
 
 
-class RangesOfFsspec:
-    """The bytes of a file of an fsspec file system, which takes one request for each range, and none to open it."""
+class RangeReader(Protocol):
+    """Reads one file of a store."""
 
-    def __init__(self, request: Request, handler: FsspecHandler, path: str, size: int | None) -> None:
+    def size(self) -> int:
+        """The size of the file, in bytes."""
+
+    def read_range(self, start: int, size: int) -> bytes:
+        """The bytes of a range, in one request; fewer if the store sends fewer."""
+
+
+class RangesOfReader:
+    """The bytes of a file of fsspec or HDFS, which takes one request for each range, and none to open it."""
+
+    def __init__(self, request: Request, reader: RangeReader, size: int | None) -> None:
         self._request = request
-        self._handler = handler
-        self._path = path
+        self._reader = reader
         self._size = size
 
     @property
@@ -130,7 +140,7 @@ class RangesOfFsspec:
     def open(self) -> None:
         """Ask for the size, unless it is known."""
         if self._size is None:
-            self._size = self._request("open", partial(self._handler.size_of_file, self._path))
+            self._size = self._request("open", self._reader.size)
 
     def read(self, start: int, size: int) -> pa.Buffer:
         """The bytes of a range."""
@@ -144,13 +154,13 @@ class RangesOfFsspec:
         """Nothing: there is no handle."""
 
     def _read(self, start: int, size: int) -> bytes:
-        content = self._handler.read_range(self._path, start, size)
+        content = self._reader.read_range(start, size)
         if len(content) != size:
             raise CutAnswerError(self.size)
         return content
 
 
-Ranges = RangesOfHandles | RangesOfFsspec
+Ranges = RangesOfHandles | RangesOfReader
 
 
 def ranges_of(
@@ -161,8 +171,8 @@ def ranges_of(
     ``path`` is the file system's own; ``open_file`` opens it, if the file system needs that.
     """
     handler = filesystem.handler if isinstance(filesystem, fs.PyFileSystem) else None
-    if isinstance(handler, FsspecHandler):
-        return RangesOfFsspec(request, handler, path, size)
+    if isinstance(handler, FsspecHandler | HdfsHandler):
+        return RangesOfReader(request, handler.reader(path), size)
     return RangesOfHandles(request, open_file, is_marked=not isinstance(filesystem, fs.LocalFileSystem))
 
 

@@ -133,7 +133,7 @@ def test_clients_get_their_arguments(uri: str, options: dict[str, Any], expected
         ("s3://bucket/t", {"region": "a", "AWS_REGION": "b"}, "each setting once"),
         ("s3://bucket/t", {"timeout": "soon"}, "a number of seconds"),
         ("gs://bucket/t", {"region": "x"}, "one of anonymous"),
-        ("hdfs://host/t", {"user": "x"}, "none for hdfs://"),
+        ("hdfs://host/t", {"user": "x"}, "a property of Hadoop"),
         ("file:///t", {"user": "x"}, "none for file://"),
         ("/t", {"user": "x"}, "none for a path on this machine"),
     ],
