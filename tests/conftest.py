@@ -30,7 +30,7 @@ LAST = (
     "integration",
 )
 """Folders and modules that come after all other tests, in this order: the quickest to fail come first."""
-JVM_FIXTURES = {"connect", "presto", "spark", "trino"}
+JVM_FIXTURES = {"connect", "hdfs", "presto", "spark", "trino"}
 BROWSER_FIXTURES = {"browser"}
 THREADS = 2
 """Threads of a test process: more than one, so that tests meet them; its neighbours have the other cores."""

@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -66,8 +67,8 @@ _NUMBERS = {
 class HdfsClient:
     """A client of hdfs-native for the NameNodes of an authority; all tables of a process share it.
 
-    It connects at the first call, to a NameNode that listens. It connects anew in a forked process, and after a call
-    that has not returned within its timeout: the connection may be to a host that is down.
+    It connects at the first call, to a NameNode that listens. It connects anew in a forked process, and to another
+    one after a call that has not returned within its timeout: the host may be down.
     """
 
     def __init__(self, name_nodes: NameNodes, settings: HadoopSettings) -> None:
@@ -106,7 +107,12 @@ class HdfsClient:
             self._began.clear()
         # The tuple is made at once; other threads change the dictionary.
         oldest = min(tuple(self._began.values()), default=math.inf)
-        if connected is None or oldest < time.monotonic() - timeout_seconds():
+        if oldest < time.monotonic() - timeout_seconds():
+            # It listens, and says nothing: another one is the first now.
+            first, *others = self._name_nodes.addresses
+            self._name_nodes = replace(self._name_nodes, addresses=(*others, first))
+            connected = self._connected = None
+        if connected is None:
             self._began.clear()
             connected = self._connected = (os.getpid(), self._connect())
         return connected[1]

@@ -17,8 +17,7 @@ public class LoopbackHdfs {
         .build();
     cluster.waitActive();
     cluster.transitionToActive(0);
-    System.out.printf("ready %d %d %d %d%n", cluster.getNameNodePort(0), cluster.getNameNodePort(1),
-        cluster.getNameNode(0).getHttpAddress().getPort(), cluster.getNameNode(1).getHttpAddress().getPort());
+    System.out.printf("ready %d %d%n", cluster.getNameNodePort(0), cluster.getNameNodePort(1));
     MiniDFSCluster.DataNodeProperties stopped = null;
     BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
     for (String line = commands.readLine(); line != null; line = commands.readLine()) {

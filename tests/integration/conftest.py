@@ -1,4 +1,6 @@
-"""One Trino and one Presto server for all tests of a run that need it, in all its processes. If none starts, they fail.
+"""One Trino, one Presto server and one HDFS for all tests of a run that need it. If none starts, they fail.
+
+All processes of a run share the servers of SQL.
 
 ``TRINO_PORT`` names the port of a running server to use instead, such as that of ``make trino`` in another terminal;
 likewise ``PRESTO_PORT``, with the folder that ``make presto`` names as ``PRESTO_FOLDER``.
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.hdfs_cluster import HdfsCluster, running_hdfs
 from tests.integration.presto_server import Presto
 from tests.integration.presto_server import shared_server as shared_presto
 from tests.integration.trino_server import Trino
@@ -34,3 +37,9 @@ def presto(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterat
         return
     with shared_presto(tmp_path_factory.getbasetemp().parent / f"presto-{testrun_uid}") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster

@@ -315,7 +315,8 @@ def test_errors_of_the_client_are_of_one_line(
     assert "Server.java" not in str(caught.value)
 
 
-def test_what_passes_is_asked_for_again(cluster: LocalHdfs) -> None:
+def test_what_passes_is_asked_for_again(cluster: LocalHdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUDI_BRIDGE_STORE_RETRY_SECONDS", "5")
     write(cluster, "/trips")
     table = HudiTable.open(f"{cluster.uri}/trips")
     cluster.failures += [rpc("org.apache.hadoop.ipc.StandbyException", "standby"), OSError("broken (os error 104)")]

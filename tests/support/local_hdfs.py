@@ -11,8 +11,11 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
+
+from hudi_bridge.storage import hdfs
 
 
 class PanicError(BaseException):
@@ -129,5 +132,7 @@ def local_hdfs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalH
         cluster = LocalHdfs(folder, name_node.getsockname()[1])
         module = ModuleType("hdfs_native")
         module.Client = partial(_Client, cluster)  # type: ignore[attr-defined]
+        # A port of an earlier test may come back.
+        monkeypatch.setattr(hdfs, "_clients", WeakValueDictionary())
         monkeypatch.setitem(sys.modules, "hdfs_native", module)
         yield cluster

@@ -19,7 +19,7 @@ PAUSE_SECONDS = 0.5
 
 
 @contextlib.contextmanager
-def running_writer(table: Path, rounds: int) -> Iterator["subprocess.Popen[str]"]:
+def running_writer(table: Path | str, rounds: int) -> Iterator["subprocess.Popen[str]"]:
     """A writer of Hudi, which upserts, deletes, compacts, clusters, cleans and archives, a round at a time."""
     command = [str(PYTHON35), str(HERE / "hudi_writer.py"), str(hudi_bundle()), str(table), str(rounds)]
     with subprocess.Popen(
@@ -50,20 +50,27 @@ def ask_while(thread: Thread, ask: Callable[[], None]) -> None:
     ask()
 
 
-def write_and_note(writer: "subprocess.Popen[str]", table: Path, expected: dict[str, Answer], rounds: int) -> None:
+def write_and_note(
+    writer: "subprocess.Popen[str]", table: Path | str, expected: dict[str, Answer], rounds: int
+) -> None:
     """Let a writer do some more rounds, and note the answers as of each instant."""
     for _ in range(rounds):
         write_round(writer)
         expected |= answers_at_instants(table)
 
 
-def answers_at_instants(folder: Path) -> dict[str, Answer]:
+def answers_at_instants(folder: Path | str) -> dict[str, Answer]:
     """The answer as of each instant that can be read."""
     table = HudiTable.open(str(folder))
     answers = {}
     for commit in table.timeline.commits():
         with contextlib.suppress(InstantNotReadableError):
-            rows = table.snapshot(commit.requested_time).to_table(columns=["ts", "fare"])
-            cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
-            answers[commit.requested_time] = (rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents))
+            answers[commit.requested_time] = answer_of_table(table, commit.requested_time)
     return answers
+
+
+def answer_of_table(table: HudiTable, as_of: str | None = None) -> Answer:
+    """The answer as of an instant, or as of the newest."""
+    rows = table.snapshot(as_of).to_table(columns=["ts", "fare"])
+    cents = pc.sum(pc.round(pc.multiply(rows["fare"], 100))).as_py()
+    return rows.num_rows, pc.sum(rows["ts"]).as_py(), int(cents)

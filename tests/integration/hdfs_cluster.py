@@ -1,0 +1,153 @@
+"""A real HDFS out of jars of Maven Central: two NameNodes, of which one is active, and a DataNode, on 127.0.0.1."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.maven_jar import MavenJar
+from tests.connectors.spark.processes import JVM_OPTIONS
+from tests.integration.server_process import LOOPBACK
+from tests.support.jdks import SPARK35, jdk_home
+
+SERVER = Path(__file__).parent / "LoopbackHdfs.java"
+SERVICE = "Pair"
+PROVIDER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+UPLOADS_AT_ONCE = 16
+"""Most of them wait for the DataNode."""
+_HADOOP = "org.apache.hadoop"
+JARS = tuple(
+    MavenJar(group=group, artifact=artifact, version=version, sha256=sha256)
+    for group, artifact, version, sha256 in (
+        (_HADOOP, "hadoop-client-api", "3.4.1", "a964d4daa054c9615bbafb4553efbb140fa7fb9ac6f358a24393f183a5703438"),
+        (
+            _HADOOP,
+            "hadoop-client-minicluster",
+            "3.4.1",
+            "5b90be54a39d856f237a4530e25f62aea4b67c180c73b5cfb1aff35c502b2d29",
+        ),
+        (_HADOOP, "hadoop-client-runtime", "3.4.1", "f6a800a159f918670db533606d33560d6c13b7e13f14eda493280ae33b9eeb2f"),
+        (
+            "commons-logging",
+            "commons-logging",
+            "1.2",
+            "daddea1ea0be0f56978ab3006b8ac92834afeefbd9b7e4e6316fca57df0fa636",
+        ),
+        ("junit", "junit", "4.13.2", "8e495b634469d64fb8acfa3495a065cbacc8a0fff55ce1e31007be4c16dc57d3"),
+        ("org.mockito", "mockito-core", "4.11.0", "4b909690cab288c761eb94c0bf0e814496cf3921d8affac84cd87774530351e5"),
+        ("org.slf4j", "slf4j-api", "1.7.36", "d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0"),
+        ("org.slf4j", "slf4j-nop", "1.7.36", "c214958b07816cb4412b30c7bdbd4308ffdc6ba2a83767b8f3a9229cbd9274d6"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HdfsCluster:
+    """A cluster that runs. ``settings`` is a folder with Hadoop's settings for it."""
+
+    process: "subprocess.Popen[str]"
+    ports: tuple[int, int]
+    settings: Path
+
+    @property
+    def uri(self) -> str:
+        """The URI of the root, by the name service."""
+        return f"hdfs://{SERVICE}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The properties that name the NameNodes."""
+        return properties_of(self.ports)
+
+    @property
+    def client(self) -> Any:
+        """A client that may write, of a package without types."""
+        from hdfs_native import Client  # noqa: PLC0415 - other servers are started without it
+
+        return Client(self.uri, self.options, os.devnull)
+
+    def command(self, text: str) -> None:
+        """Have the cluster do something, and wait until it is done."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{text}\n")
+        self.process.stdin.flush()
+        self._wait_for(f"done {text}")
+
+    def _wait_for(self, beginning: str) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith(beginning), f"{line}{self.process.stderr and self.process.stderr.read()}"
+        return line.removeprefix(beginning)
+
+    def put(self, folder: Path, path: str) -> str:
+        """Upload a folder; returns its URI."""
+        client = self.client
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        for parent in {file.parent for file in files}:
+            client.mkdirs(f"{path}/{parent.relative_to(folder).as_posix()}", create_parent=True)
+        with ThreadPoolExecutor(UPLOADS_AT_ONCE) as pool:
+            list(
+                pool.map(
+                    lambda file: self.write(f"{path}/{file.relative_to(folder).as_posix()}", file.read_bytes(), client),
+                    files,
+                )
+            )
+        return f"{self.uri}{path}"
+
+    def write(self, path: str, content: bytes, client: Any = None) -> None:
+        """Write a new file."""
+        with (client or self.client).create(path) as file:
+            if content:
+                file.write(content)
+
+
+def properties_of(ports: tuple[int, ...]) -> dict[str, str]:
+    """The properties for NameNodes on these ports."""
+    names = [f"nn{number}" for number in range(len(ports))]
+    return {
+        "dfs.nameservices": SERVICE,
+        f"dfs.ha.namenodes.{SERVICE}": ", ".join(names),
+        f"dfs.client.failover.proxy.provider.{SERVICE}": PROVIDER,
+    } | {
+        f"dfs.namenode.rpc-address.{SERVICE}.{name}": f"{LOOPBACK}:{port}"
+        for name, port in zip(names, ports, strict=True)
+    }
+
+
+def write_settings(folder: Path, properties: dict[str, str]) -> None:
+    """Write the file that Hadoop's clients read."""
+    folder.mkdir(exist_ok=True)
+    texts = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in properties.items())
+    (folder / "core-site.xml").write_text(f"<configuration>{''.join(texts)}</configuration>")
+
+
+@contextmanager
+def running_hdfs(folder: Path) -> Iterator[HdfsCluster]:
+    """A cluster whose files, settings and log are in a folder."""
+    jars = os.pathsep.join(str(jar.fetched()) for jar in JARS)
+    java = str(jdk_home(SPARK35) / "bin" / "java")
+    command = [java, "-Xmx512m", *JVM_OPTIONS.split(), "-cp", jars, str(SERVER), str(folder / "files")]
+    with (
+        (folder / "cluster.log").open("w+") as log,
+        subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            assert words[:1] == ["ready"], (folder / "cluster.log").read_text(errors="replace")[-4000:]
+            first, second = map(int, words[1:])
+            cluster = HdfsCluster(
+                process=process,
+                ports=(first, second),
+                settings=folder / "conf",
+            )
+            write_settings(cluster.settings, {"fs.defaultFS": cluster.uri, **cluster.options})
+            yield cluster
+        finally:
+            process.kill()
