@@ -22,7 +22,7 @@ MINUTES ?= 10
 SEED ?= $(shell date +%y%m%d%H%M)
 # One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
 SPARK_TESTS := tests/connectors/spark
-# Likewise the tests with a Trino or a Presto server.
+# Likewise the tests with a Trino or a Presto server, or with HDFS.
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from hudi_bridge import HudiTable, RealtimeFileSplit, StorageError, open_reader
+from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach_all
 from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.scratch import Scratch
@@ -86,7 +87,7 @@ def test_files_of_several_blocks(hdfs: HdfsCluster) -> None:
             assert file.read_range(start, size).to_pybytes() == content[start : start + size]
 
 
-def test_engines(hdfs: HdfsCluster, trips: str) -> None:
+def test_engines(hdfs: HdfsCluster, trips: str, capfd: pytest.CaptureFixture[str]) -> None:
     rows = HudiTable.open(golden_trips() / "trips").snapshot().count_rows()
     with duckdb.connect() as connection:
         lake = attach_all(connection, f"{hdfs.uri}/lake")
@@ -94,19 +95,8 @@ def test_engines(hdfs: HdfsCluster, trips: str) -> None:
         assert counted is not None
         assert counted.fetchall() == [(rows,)]
     assert scan(trips).select(pl.len()).collect().item() == rows
-    command = (
-        sys.executable,
-        "-m",
-        "hudi_bridge.cli.main",
-        "sql",
-        trips,
-        "SELECT count(*) AS n FROM trips",
-        "--format",
-        "json",
-    )
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"n": rows}
+    assert run(("sql", trips, "SELECT count(*) AS n FROM trips", "--format", "json")) == 0
+    assert json.loads(capfd.readouterr().out) == {"n": rows}
 
 
 def test_files_of_connectors(hdfs: HdfsCluster) -> None:
