@@ -27,7 +27,7 @@ from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.errors import QueryError
+from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.options import (
     END_SCHEMA_KEY,
     FULL_SCAN_FALLBACK_KEY,
@@ -189,17 +189,23 @@ class HudiBridgeReader(DataSourceReader):
         self._conditions: list[Condition] = []
 
     @cached_property
-    def _plan(self) -> Plan:
-        with noting_error_details():
+    def _plan(self) -> Plan | HudiReadError:
+        """The plan, or why there is none: Spark would call an error of ``__getstate__`` one of pickling."""
+        try:
             return self._query.plan(self._columns, self._conditions, self._parallelism)
+        except HudiReadError as error:
+            return error
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark pickles a reader for its executors before it asks for the partitions. They do not need the plan.
-        return {"_reading": self._plan.reading}
+        return {"_reading": None if isinstance(self._plan, HudiReadError) else self._plan.reading}
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""
-        return [InputPartition(task) for task in self._plan.tasks]
+        with noting_error_details():
+            if isinstance(self._plan, HudiReadError):
+                raise self._plan
+            return [InputPartition(task) for task in self._plan.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""

@@ -123,7 +123,8 @@ def register(spark: SparkSession) -> None:
         QueryError: this release of PySpark has no data sources in Python, or its workers run another version of Python.
     """
     if HudiBridgeDataSource is None:
-        raise QueryError("register", f"PySpark {pyspark.__version__}", "PySpark 4.0 or later, or read() instead")
+        instead = "read() instead, and in place of a stream one read() of the query type incremental after another"
+        raise QueryError("register", f"PySpark {pyspark.__version__}", f"PySpark 4.0 or later; before it, {instead}")
     # Data sources plan in processes on the driver's machine, on a cluster too.
     require_same_python(spark)
     # The processes of the driver that plan queries have no access to the session.

@@ -1,18 +1,25 @@
 """Errors of a table that happen in Spark's processes, as errors of this package on the driver.
 
-Spark raises its own error, with the text of a worker's traceback. ``noting_error_details`` adds notes to the original
-error, which hold its arguments and message, and ``cause_of`` restores it from the text.
+Spark raises its own error, with what a worker writes of the original: in PySpark 4 its message, and its traceback first
+in PySpark 3.5. ``noting_error_details`` adds notes to the original error, which hold its arguments, and ``cause_of``
+restores it from the text.
 
 Errors of Spark's own scan name a file, but not whether Hudi's cleaner has removed it. ``remember`` records the files
 that Spark reads itself, so that ``cause_of`` can read the file again to find out.
+
+Source: ``handle_worker_exception`` of PySpark.
 """
 
+import inspect
 import json
+import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+import pyspark.util
 
 import hudi_bridge.errors
 from hudi_bridge.connectors.spark.plan import load_split
@@ -61,11 +68,13 @@ def _slices_in(text: str) -> Iterator[tuple[bytes, tuple[ReadContext, ...]]]:
 
 _NOTE = "hudi_bridge: "
 _NOTE_PATTERN = re.compile(re.escape(_NOTE) + r"(\{.*\})")
+_CAN_HIDE_TRACEBACKS = "hide_traceback" in inspect.signature(pyspark.util.handle_worker_exception).parameters
+"""Whether this release of PySpark can leave out tracebacks, as since 4.0."""
 
 
 @contextmanager
 def noting_error_details() -> Iterator[None]:
-    """Adds a note that ``cause_of`` understands to errors of a table."""
+    """Adds a note that ``cause_of`` understands to errors of a table, whose message Spark then shows first."""
     try:
         yield
     except HudiReadError as error:
@@ -73,7 +82,12 @@ def noting_error_details() -> Iterator[None]:
         arguments = error.__reduce__()[1]
         if not any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())):
             error.add_note(_NOTE + json.dumps({"error": type(error).__name__, "arguments": arguments}))
-            error.add_note(f"{type(error).__name__}: {error}")
+            if not _CAN_HIDE_TRACEBACKS:
+                # The message is also the end of the text.
+                error.add_note(f"{type(error).__name__}: {error}")
+        if os.environ.get("SPARK_PYTHON_RUNTIME") == "PYTHON_WORKER":
+            # A worker reports the error and ends, so this hides no other traceback.
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
 
 

@@ -180,8 +180,8 @@ def test_a_damaged_log_reaches_the_driver_with_its_facts(spark: SparkSession, tm
     assert isinstance(cause, CorruptLogFileError)
     assert cause.offset is not None
     assert cause.path.startswith(("a/.", "b/.", "c/."))
-    # Spark 4 may add an SQLSTATE of its own.
-    assert str(caught.value).partition("\n SQLSTATE")[0].rstrip().endswith(f"CorruptLogFileError: {cause}")
+    assert f"hudi_bridge.errors.CorruptLogFileError: {cause}\n" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
     assert type(cause) is type(expected.value)
     assert cause_of(ValueError("nothing of ours")) is None
 
@@ -295,6 +295,32 @@ def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
         spark.read.format("hudi_bridge").schema("id INT").load(path).collect()
     with pytest.raises(PySparkException, match="as_of"):
         load(spark, path, as_of="2026")
+
+
+INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
+REFUSED: dict[str, Callable[[SparkSession, str], object]] = {
+    "no table": lambda spark, path: load(spark, f"{path}/nowhere"),
+    "unknown option": lambda spark, path: load(spark, path, as_of="2026"),
+    "no begin": lambda spark, path: load(spark, path, **INCREMENTAL).collect(),
+    "another type": lambda spark, path: spark.read.format("hudi_bridge").schema("id INT").load(path).collect(),
+    "stream of no table": lambda spark, path: spark.readStream.format("hudi_bridge").load(f"{path}/nowhere"),
+    "view of no table": lambda spark, path: spark.sql(
+        f"CREATE TEMPORARY VIEW nowhere USING hudi_bridge OPTIONS (path '{path}/nowhere')"
+    ),
+}
+
+
+@pytest.mark.parametrize("act", REFUSED.values(), ids=REFUSED)
+def test_an_error_of_the_format_begins_with_its_message(
+    spark: SparkSession, act: Callable[[SparkSession, str], object]
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        act(spark, str(golden_table(STORY)))
+    cause = cause_of(caught.value)
+    first = str(caught.value).splitlines()[0]
+    assert first.startswith("[PYTHON_DATA_SOURCE_ERROR] Failed to ")
+    assert first.endswith(f": hudi_bridge.errors.{type(cause).__name__}: {cause}")
+    assert "Traceback" not in str(caught.value)
 
 
 def test_an_empty_table_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
