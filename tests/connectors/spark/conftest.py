@@ -15,8 +15,8 @@ from hudi_bridge.connectors.spark import register
 from tests.connectors.spark import connect_server
 from tests.connectors.spark.processes import environment
 
-# PySpark does not know the newest pandas, and closes its sockets late.
-WARNINGS_OF_PYSPARK = ("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning:pyspark")
+# PySpark closes its sockets late.
+WARNINGS_OF_PYSPARK = ("ignore::ResourceWarning", "ignore::DeprecationWarning:pyspark")
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
