@@ -4,7 +4,7 @@
     glue://[REGION]/DATABASE.TABLE[?catalog-id=ACCOUNT]
     rest:https://HOST/PATH[?warehouse=NAME&...]#NAMESPACE.TABLE
 
-The URI of a catalog is the same without the table.
+The URI of a database is the same without the table, that of a catalog without the database as well.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from hudi_bridge.catalogs.glue import GlueCatalog
 from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog
 from hudi_bridge.catalogs.rest import RestCatalog
-from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
+from hudi_bridge.catalogs.tables import CatalogTable, Namespace, TableCatalog
 from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.storage.masking import masked
 
@@ -36,6 +36,21 @@ def open_catalog(uri: str) -> TableCatalog:
     if name:
         raise QueryError("catalog", repr(masked(uri)), f"a catalog without a table: {_EXPECTED}")
     return catalog
+
+
+def open_namespace(uri: str) -> tuple[TableCatalog, Namespace]:
+    """The catalog of a URI, and the database or namespace that it names, ``()`` without one; nothing is asked yet.
+
+    Raises:
+        QueryError: it is not the URI of a catalog or of a database.
+    """
+    catalog, name = _parse(uri)
+    levels = tuple(name.split(".")) if name else ()
+    if not all(levels):
+        raise QueryError(
+            "catalog", repr(masked(uri)), f"a database in a catalog: {_EXPECTED}, with the name of a database"
+        )
+    return catalog, levels
 
 
 def uri_in_catalog(catalog: str, table: str) -> str:

@@ -8,7 +8,8 @@ from hudi_bridge.common.imports import needing_extra
 with needing_extra("spark", "pyspark"):
     from hudi_bridge.connectors.spark.frames import read, register
     from hudi_bridge.connectors.spark.key_lookup import locate_keys
+    from hudi_bridge.connectors.spark.lake import Lake, attach_all
     from hudi_bridge.connectors.spark.native_files import cause_of
     from hudi_bridge.connectors.spark.native_read import SliceRoutes, slice_routes
 
-__all__ = ["SliceRoutes", "cause_of", "locate_keys", "read", "register", "slice_routes"]
+__all__ = ["Lake", "SliceRoutes", "attach_all", "cause_of", "locate_keys", "read", "register", "slice_routes"]

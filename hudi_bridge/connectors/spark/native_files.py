@@ -68,8 +68,9 @@ def _slices_in(text: str) -> Iterator[tuple[bytes, tuple[ReadContext, ...]]]:
 
 _NOTE = "hudi_bridge: "
 _NOTE_PATTERN = re.compile(re.escape(_NOTE) + r"(\{.*\})")
-_CAN_HIDE_TRACEBACKS = "hide_traceback" in inspect.signature(pyspark.util.handle_worker_exception).parameters
-"""Whether this release of PySpark can leave out tracebacks, as since 4.0."""
+_REPORT = getattr(pyspark.util, "handle_worker_exception", None)
+_CAN_HIDE_TRACEBACKS = _REPORT is not None and "hide_traceback" in inspect.signature(_REPORT).parameters
+"""Whether this release of PySpark can leave out tracebacks, as 3.5 cannot."""
 
 
 @contextmanager

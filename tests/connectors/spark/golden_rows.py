@@ -10,8 +10,13 @@ from unittest import mock
 
 from pyspark.sql import SparkSession
 
-from hudi_bridge.connectors.spark import jvm, locate_keys, read, register, slice_routes
+from hudi_bridge import HudiTable
+from hudi_bridge.connectors.spark import attach_all, jvm, locate_keys, read, register, slice_routes
 from hudi_bridge.errors import QueryError
+
+
+def first_instant(table: str) -> str:
+    return HudiTable.open(table).timeline.completed()[0].requested_time
 
 
 def main(folder: Path) -> None:
@@ -37,6 +42,11 @@ def main(folder: Path) -> None:
             frame.coalesce(1).write.parquet(str(folder / "public" / query["name"]))
     table = query["path"]
     keys = read(spark, table, columns=["_hoodie_record_key"])
+    # The folder of the case has one table.
+    lake = attach_all(spark, Path(table).parent)
+    in_view = spark.sql(f"SELECT count(*) FROM `{Path(table).name}`").collect()[0][0]
+    at_first = lake.sql(f"SELECT count(*) FROM `{Path(table).name}__at_{first_instant(table)}`").collect()[0][0]
+    print(in_view, at_first)  # noqa: T201 - what the test reads
     print(native, keys.count(), locate_keys(spark, table, keys).where("file_id IS NOT NULL").count())  # noqa: T201 - what the test reads
     try:
         register(spark)
