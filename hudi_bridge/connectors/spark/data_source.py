@@ -14,6 +14,7 @@ Source: ``PythonDataSourceV2``, ``plan_data_source_read`` and ``python_streaming
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.workers import on_workers
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.options import (
     END_SCHEMA_KEY,
@@ -61,6 +63,17 @@ def stream_options(options: SparkOptions) -> SparkOptions:
         as_of=None,
         table_options=tuple((defaults | given).items()),
     )
+
+
+def for_executors(reader: object, state: dict[str, Any]) -> Any:  # noqa: ANN401 - as ``object.__reduce__`` has it
+    """What a reader is pickled as, whose state on executors this is; without this package, they say so."""
+    return on_workers(partial(_on_executor, type(reader), state)), (None,)
+
+
+def _on_executor(kind: type[object], state: dict[str, Any], _: object) -> object:
+    reader = object.__new__(kind)
+    reader.__dict__.update(state)
+    return reader
 
 
 class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -117,6 +130,9 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         return read_task(*partition.value)
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
+        return for_executors(self, self.__dict__)
 
     def commit(self, end: Offset) -> None:
         """Remembers the end of the batch. Spark's checkpoint holds all other state."""
@@ -190,15 +206,15 @@ class HudiBridgeReader(DataSourceReader):
 
     @cached_property
     def _plan(self) -> Plan | HudiReadError:
-        """The plan, or why there is none: Spark would call an error of ``__getstate__`` one of pickling."""
+        """The plan, or why there is none: Spark would call an error of ``__reduce__`` one of pickling."""
         try:
             return self._query.plan(self._columns, self._conditions, self._parallelism)
         except HudiReadError as error:
             return error
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:  # noqa: ANN401 - as ``object`` has it
         # Spark pickles a reader for its executors before it asks for the partitions. They do not need the plan.
-        return {"_reading": None if isinstance(self._plan, HudiReadError) else self._plan.reading}
+        return for_executors(self, {"_reading": None if isinstance(self._plan, HudiReadError) else self._plan.reading})
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks."""

@@ -18,7 +18,7 @@ from hudi_bridge.connectors.spark.connect import context_of
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Plan, Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers
 from hudi_bridge.inspection import splits_to_table
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.planner import Split
@@ -81,7 +81,7 @@ def map_one_per_task(
     pickled = [pickle.dumps(task) for task in tasks]
     numbers = spark.range(0, len(pickled), 1, max(1, len(pickled)))
     if sum(map(len, pickled)) <= _MAX_FUNCTION_BYTES:
-        return numbers.mapInArrow(partial(_run_numbered, run, pickled), schema)
+        return numbers.mapInArrow(on_workers(partial(_run_numbered, run, pickled)), schema)
     rows = [(bytearray(task),) for task in pickled]
     context = context_of(spark)
     if context is not None:
@@ -90,7 +90,7 @@ def map_one_per_task(
         # Spark Connect has no other way to make a partition of each row.
         numbered = spark.createDataFrame([(number, *row) for number, row in enumerate(rows)], _NUMBERED_TASKS)
         task_rows = numbers.join(numbered.hint("broadcast"), "id", "left").select(_TASKS.names)
-    return task_rows.mapInArrow(partial(_run_each, run), schema)
+    return task_rows.mapInArrow(on_workers(partial(_run_each, run)), schema)
 
 
 def _run_numbered(

@@ -36,7 +36,7 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
 from hudi_bridge.common.caching import BoundedCache
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers
 
 _LOG = logging.getLogger(__name__)
 
@@ -311,7 +311,7 @@ def run_and_keep(
         PySparkException: a task has failed, with the text of its error.
     """
     pickled = [pickle.dumps(task) for task in tasks]
-    sent: Any = jvm.spark.sparkContext.parallelize(pickled, len(pickled)).mapPartitions(partial(_run, run))
+    sent: Any = jvm.spark.sparkContext.parallelize(pickled, len(pickled)).mapPartitions(on_workers(partial(_run, run)))
     # Java gets the bytes as they are.
     sent._bypass_serializer = True  # noqa: SLF001
     level = jvm.static_method(_STORAGE_LEVEL, "MEMORY_AND_DISK")()

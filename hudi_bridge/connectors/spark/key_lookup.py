@@ -31,6 +31,7 @@ from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
+from hudi_bridge.connectors.spark.workers import on_workers
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines.log_blocks import base_key_range, existing_keys, log_record_keys
 from hudi_bridge.errors import QueryError
@@ -280,14 +281,14 @@ def locate_keys(
         distinct_keys, candidates = indexed
     else:
         ranges = _read_ranges(spark, slices, splits, by_partition=by_partition)
-        candidates = distinct_keys.mapInArrow(partial(base_candidates, ranges), CANDIDATES)
+        candidates = distinct_keys.mapInArrow(on_workers(partial(base_candidates, ranges)), CANDIDATES)
         if any(split.log_paths for split in splits):
             candidates = candidates.union(
                 _log_candidates(spark, slices, splits, distinct_keys, by_partition=by_partition)
             )
     # The shuffle brings all keys of a slice to one task, where the slice is read once.
     grouped = candidates.distinct().repartition("slice_index").sortWithinPartitions("slice_index")
-    matches = grouped.mapInArrow(partial(verified, slices), MATCHES)
+    matches = grouped.mapInArrow(on_workers(partial(verified, slices)), MATCHES)
     is_same_key = _is_same_key(by_partition=by_partition)
     return distinct_keys.join(matches, is_same_key, "left").select("record_key", *_LOCATION)
 

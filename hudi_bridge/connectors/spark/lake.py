@@ -28,6 +28,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge.catalogs.uris import is_catalog_uri, open_namespace
 from hudi_bridge.changes.split import ChangeFormat
+from hudi_bridge.common.display import html_of_properties
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_while_waiting
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.lakes.roots import Roots, is_table
 from hudi_bridge.connectors.lakes.tables import (
@@ -37,6 +39,7 @@ from hudi_bridge.connectors.lakes.tables import (
     TablesByName,
     parse_table_name,
 )
+from hudi_bridge.connectors.spark.connect import parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.frames import read
 from hudi_bridge.connectors.spark.jobs import quoted, read_task
 from hudi_bridge.connectors.spark.native_files import noting_error_details
@@ -51,13 +54,11 @@ from hudi_bridge.connectors.spark.options import (
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers
-from hudi_bridge.display import html_of_properties
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_same_python
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions, path_text
 from hudi_bridge.table import HudiTable
-from hudi_bridge.threads import REQUESTS_AT_ONCE, map_while_waiting
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,8 +94,8 @@ def attach_all(
     A table that cannot be opened gets no view; ``Lake.failed`` has the reason.
 
     Raises:
-        QueryError: a table of the session has one of the names, the folder is itself a table, or an option is unknown
-            or refused.
+        QueryError: a table of the session has one of the names, the folder is itself a table, an option is unknown or
+            refused, or local workers run another version of Python.
         TableNotFoundError: there is no such folder or database.
         StorageError: the store or the catalog does not answer.
     """
@@ -103,6 +104,8 @@ def attach_all(
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     bounds = {} if after is None else {BEGIN: after} | ({} if up_to is None else {END: up_to})
     parse_options({**given, "path": path_text(root)})
+    if runs_locally(spark):
+        require_same_python(spark)
     tables, namespace = _open(path_text(root), storage_options)
     return Lake(spark, tables, namespace, prefix, given, as_of, bounds)
 
@@ -381,9 +384,9 @@ class Lake:
 
 def lazy_frame(spark: SparkSession, query: PinnedQuery) -> DataFrame:
     """The rows of a query, which one Spark task plans each time that they are asked for."""
-    parallelism = spark.sparkContext.defaultParallelism
-    tasks = spark.range(0, 1, 1, 1).mapInArrow(partial(_plan_tasks, query, parallelism), "task binary")
-    return tasks.repartition(parallelism).mapInArrow(_read_tasks, spark_schema(query.schema))
+    parallelism = parallelism_of(spark)
+    tasks = spark.range(0, 1, 1, 1).mapInArrow(on_workers(partial(_plan_tasks, query, parallelism)), "task binary")
+    return tasks.repartition(parallelism).mapInArrow(on_workers(_read_tasks), spark_schema(query.schema))
 
 
 def _plan_tasks(query: PinnedQuery, parallelism: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,5 +1,7 @@
 """Python workers of Spark: their version is checked before a job fails because of it, and their imports stay cheap.
 
+``on_workers`` is for functions of this package that Spark's workers run: those that lack it say so.
+
 Without ``PYSPARK_PYTHON``, workers run the first ``python3`` of the path, which need not be the driver's Python.
 
 PySpark 3.5 calls ``importlib.invalidate_caches`` before each task. Up to Python 3.12, each zip importer then reads the
@@ -15,11 +17,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any, TypeVar
 from zipimport import zipimporter
 
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from hudi_bridge.connectors.spark.connect import context_of, server_is_here
@@ -82,3 +87,49 @@ def dropping_zip_importers() -> Iterator[None]:
             if isinstance(importer, zipimporter) and importer.archive in archives:
                 # Another thread may have dropped it.
                 sys.path_importer_cache.pop(path, None)
+
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+
+def on_workers(function: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
+    """The function for workers, which raises an error where they have not this release of the package.
+
+    Python could not load the function itself without the package, and would only say that a module is missing. So
+    what is returned is one that needs nothing but Python, and that is pickled by value: it has no name in a module.
+    """
+    pickled: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    release: str = import_module("hudi_bridge").__version__
+
+    def run(argument: Argument) -> Result:
+        import importlib  # noqa: PLC0415 - what a worker needs
+        import json  # noqa: PLC0415
+        import os  # noqa: PLC0415
+        import pickle  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+
+        try:
+            there = importlib.import_module("hudi_bridge").__version__
+            lacking = None if there == release else f"hudi-bridge {there}"
+            loaded: Any = None if lacking else pickle.loads(pickled)  # noqa: S301 - from the driver of this job
+        except ModuleNotFoundError as error:
+            lacking = f"no module {error.name}"
+        if lacking:
+            python = "Python {}.{} of a worker".format(*sys.version_info[:2])
+            facts = (
+                "workers",
+                f"{lacking} in {python} ({sys.executable} on {os.uname().nodename})",
+                f"hudi-bridge {release} and its dependencies: see Clusters in docs/spark.md",
+            )
+            if os.environ.get("SPARK_PYTHON_RUNTIME") == "PYTHON_WORKER":
+                os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+            text = "{}: found {}, expected {}".format(*facts)
+            note = json.dumps({"error": "QueryError", "arguments": facts})
+            raise ModuleNotFoundError(f"{text}\nhudi_bridge: {note}")
+        result: Result = loaded(argument)
+        return result
+
+    # Types of this module would be pickled by name.
+    run.__annotations__.clear()
+    return run

@@ -2,17 +2,24 @@
 
 import importlib
 import os
+import pickle
+import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import PySparkNotImplementedError
 
-from hudi_bridge.connectors.spark import locate_keys, read, register
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers, require_version_of_driver
+from hudi_bridge import __version__
+from hudi_bridge.connectors.spark import cause_of, locate_keys, read, register
+from hudi_bridge.connectors.spark.package import write_package
+from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_version_of_driver
 from hudi_bridge.errors import QueryError
 
 OWN = "{}.{}".format(*sys.version_info[:2])
@@ -90,6 +97,46 @@ def test_spark_connect_of_an_older_pyspark_is_refused() -> None:
     for ask in (register, lambda session: read(session, "/nowhere"), lambda session: locate_keys(session, "", keys)):
         with pytest.raises(QueryError, match="Spark Connect"):
             ask(session)
+
+
+def in_bare_python(function: Callable[[int], Any], argument: int) -> str:
+    """The output of a function in a Python that has PySpark, and not this package."""
+    program = "import pickle, sys; sys.path.append(sys.argv[1]); print(pickle.load(sys.stdin.buffer)(int(sys.argv[2])))"
+    command = [sys.executable, "-I", "-S", "-c", program, str(Path(pyspark.__file__).parents[1]), str(argument)]
+    done = subprocess.run(command, input=cloudpickle.dumps(function), capture_output=True, check=False)  # type: ignore[no-untyped-call]
+    return (done.stdout or done.stderr).decode().strip()
+
+
+def test_a_worker_without_the_package_says_so() -> None:
+    text = in_bare_python(on_workers(abs), -3)
+    message, note = text.splitlines()[-2:]
+    expected = f"hudi-bridge {__version__} and its dependencies: see Clusters in docs/spark.md"
+    assert message.startswith(f"ModuleNotFoundError: workers: found no module hudi_bridge in Python {OWN} of a worker")
+    assert message.endswith(f", expected {expected}")
+    cause = cause_of(RuntimeError(note))
+    assert isinstance(cause, QueryError)
+    assert f"ModuleNotFoundError: {cause}" == message
+
+
+def test_a_worker_with_the_package_runs_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = on_workers(abs)
+    assert pickle.loads(cloudpickle.dumps(run))(-3) == run(-3) == 3  # type: ignore[no-untyped-call]
+    monkeypatch.setattr("hudi_bridge.__version__", "0.0.9")
+    with pytest.raises(ModuleNotFoundError, match=r"found hudi-bridge 0\.0\.9 in Python"):
+        run(-3)
+
+
+def test_the_package_as_a_zip_file(tmp_path: Path) -> None:
+    archive = write_package(tmp_path / "hudi_bridge.zip")
+    command = [sys.executable, "-c", "import hudi_bridge.connectors.spark as s; print(s.__file__)"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": archive}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith(archive), done.stderr
+    with zipfile.ZipFile(archive) as content:
+        assert not [name for name in content.namelist() if "__pycache__" in name]
+    with pytest.raises(QueryError, match=r"a name that ends with \.zip"):
+        write_package(tmp_path / "hudi_bridge.whl")
 
 
 def archive_of(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
