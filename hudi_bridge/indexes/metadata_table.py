@@ -194,9 +194,9 @@ class Validity:
     def later_instant(self) -> str | None:
         """The first instant by which the metadata table is of a later state than the data table's, None if it is not.
 
-        A base file of the metadata table may hold what such an instant wrote, so that it cannot be left out. So it may
-        of a write that is pending in both: one that has completed, and whose rollback then failed. Lists the timeline
-        of the data table, if the metadata table has instants that its state does not know.
+        A base file of the metadata table may hold what such an instant wrote, so that it cannot be left out. The same
+        is true of a write that is pending in both tables after it has completed, because its rollback failed. Lists the
+        timeline of the data table, if the metadata table has instants that its state does not know.
 
         Raises:
             CorruptTimelineError: a folder has the name of an instant.
@@ -210,7 +210,7 @@ class Validity:
         later = {time for time in unknown if now.is_archived(time)}
         for instant in now.instants:
             time, action = instant.requested_time, instant.comparable_action
-            # What is pending in both states does not count, as long as its records can be told from others.
+            # A write that is pending in both states does not count, unless a compaction may contain its records.
             is_pending = time in self._pending and not instant.is_completed
             if time in self._completed or (is_pending and time not in self.rewritten):
                 continue
@@ -221,10 +221,10 @@ class Validity:
 
     @cached_property
     def rewritten(self) -> frozenset[str]:
-        """The pending writes that the metadata table has, and whose records it may have compacted with others since.
+        """The requested times of pending writes whose records the metadata table may have compacted with others.
 
-        A write is compacted there before it completes; and one that has completed is pending again while it is rolled
-        back, or if that has failed.
+        The metadata table may compact a write before the data table completes it. A completed write is pending again
+        while it is rolled back, or if its rollback has failed.
         """
         of_data = self._completed | self._pending
         compactions = [commit.requested_time for commit in self.own.commits() if commit.requested_time not in of_data]

@@ -36,8 +36,8 @@ def merge_rule(
 ) -> MergeRule:
     """The merge rule of a table; ``payloads`` are the user's own, by Java class name or by merge strategy.
 
-    The rule is that of a ``release``, by default the table's. A merger is given by its class name if an option names
-    the class, because tables do not.
+    The rules of payloads differ by ``release``, by default the table's. A merger is given by its class name if an
+    option names the class, because tables do not.
 
     Raises:
         UnsupportedTableError: the payload, the merge strategy, the record merger or the partial update mode is unknown.

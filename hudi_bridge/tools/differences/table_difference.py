@@ -204,7 +204,7 @@ def diff(
 
 
 def _instant(table: HudiTable, moment: InstantLike | None) -> InstantLike | None:
-    """An instant, of which ``earliest`` stands for the first that can be read."""
+    """The instant as given; ``earliest`` is replaced by the first commit that can be read."""
     if not (isinstance(moment, str) and moment.lower() == EARLIEST):
         return moment
     first = table.earliest_readable_instant or ""
