@@ -31,13 +31,11 @@ def infer_merge_mode(config: TableConfig) -> MergeMode:
     return MergeMode.EVENT_TIME if config.ordering_fields else MergeMode.COMMIT_TIME
 
 
-def merge_rule(
-    config: TableConfig, payloads: Mapping[str, RecordPayload], *, release: Release | None = None
-) -> MergeRule:
+def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of_range: bool = False) -> MergeRule:
     """The merge rule of a table; ``payloads`` are the user's own, by Java class name or by merge strategy.
 
-    The rules of payloads differ by ``release``, by default the table's. A merger is given by its class name if an
-    option names the class, because tables do not.
+    Payloads follow the rules of the table's release; in an incremental query (``of_range``), they may follow the rules
+    of 0.x. A merger is given by its class name if an option names the class, because tables do not.
 
     Raises:
         UnsupportedTableError: the payload, the merge strategy, the record merger or the partial update mode is unknown.
@@ -53,7 +51,7 @@ def merge_rule(
     if mergers and not any(name.startswith(rules.PACKAGE_OF_MERGERS) for name in mergers):
         supported = f"your own: HudiTable.open(path, payloads={{{mergers[0]!r}: a RecordMerger}})"
         raise UnsupportedTableError("record merger", ", ".join(mergers), supported)
-    payload, release = _payload(config), release or config.release
+    payload, release = _payload(config), Release.V0 if of_range and config.rules.ranges_as_in_0x else config.release
     entries = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
     rule = next((entry.rule for entry in entries if entry.holds(payload, release, config.ordering_fields)), None)
     if rule is None:

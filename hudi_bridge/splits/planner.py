@@ -32,7 +32,7 @@ from hudi_bridge.merge.arrays import ordering_path, ordering_type
 from hudi_bridge.merge.payloads import merge_rule
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
-from hudi_bridge.releases import FloatWidening, Release
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.avro import Defaults
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
@@ -219,8 +219,7 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
 def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryType) -> MergeRule | None:
     if query_type is QueryType.READ_OPTIMIZED or state.config.table_type is TableType.COPY_ON_WRITE:
         return None
-    as_in_0x = query_type is QueryType.INCREMENTAL and state.config.rules.ranges_as_in_0x
-    rule = merge_rule(state.config, state.options.payloads, release=Release.V0 if as_in_0x else None)
+    rule = merge_rule(state.config, state.options.payloads, of_range=query_type is QueryType.INCREMENTAL)
     if not rule.uses_ordering:
         return rule
     fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))

@@ -279,7 +279,7 @@ def check_pip_install(line: str) -> None:
 
     ``make dist`` installs the wheel with each extra.
     """
-    found = re.fullmatch(r"pip install (?:'\.\[([a-z,]+)\]'|\.)", line)
+    found = re.fullmatch(r"pip install (?:'\.\[([a-z,-]+)\]'|\.)", line)
     assert found, line
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set((found[1] or "").split(",")) <= {"", *project["optional-dependencies"]}, line

@@ -25,11 +25,11 @@ def require_tested(version: str = duckdb.__version__) -> None:
     Raises:
         ImportError: the release is older than those.
     """
-    release = ".".join(version.split(".")[:2])
-    if release in TESTED:
+    minor = ".".join(version.split(".")[:2])
+    if minor in TESTED:
         return
     tested = f"{', '.join(TESTED[:-1])} and {TESTED[-1]}"
-    if _numbers(release) < _numbers(TESTED[0]):
+    if _numbers(minor) < _numbers(TESTED[0]):
         raise ImportError(
             f"hudi_bridge.connectors.duckdb needs DuckDB {TESTED[0]} or newer, and this is {version}: "
             "pip install 'hudi-bridge[duckdb]'"
@@ -39,8 +39,8 @@ def require_tested(version: str = duckdb.__version__) -> None:
     )
 
 
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in release.split("."))
+def _numbers(minor: str) -> tuple[int, ...]:
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in minor.split("."))
 
 
 def from_arrow(connection: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRelation:  # noqa: ANN401 - a dataset or a table

@@ -1,15 +1,19 @@
-"""Small tables that ``read`` reads natively in Spark, and what is seen of it."""
+"""Small tables that ``read`` reads natively in Spark, what is seen of it, and where a snapshot has its keys."""
 
 import contextlib
 import io
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
+from hudi_bridge import HudiTable, open_reader
+from hudi_bridge.readers.split_columns import record_keys
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
+Home = tuple[str | None, str | None, str | None]
 PARTITIONED = (*KEY_AND_VALUE, ("part", "string"))
 
 
@@ -58,3 +62,13 @@ def kept_in_spark(spark: SparkSession) -> set[int]:
     """What Spark keeps after the JVM has collected garbage, by the numbers of its RDDs."""
     spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+
+def homes_in_snapshot(path: str) -> dict[str, set[Home]]:
+    """The partition, file id and instant of each record key, by the rows of the snapshot."""
+    homes: dict[str, set[Home]] = defaultdict(set)
+    for split in HudiTable.open(path).splits():
+        for batch in open_reader(split, columns=split.context.key_columns).batches():
+            for key in record_keys(batch, split.context).to_pylist():
+                homes[str(key)].add((split.partition_path, split.file_id, split.base_instant_time))
+    return homes

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +18,8 @@ from pyspark.sql import SparkSession
 from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, jobs, locate_keys, read, slice_routes
 from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, runs_locally
-from tests.connectors.spark.native_tables import MERGED, values, write_group, written
+from tests.connectors.spark.native_tables import MERGED, homes_in_snapshot, values, write_group, written
 from tests.connectors.spark.processes import output_of
-from tests.connectors.spark.test_spark_key_lookup import homes_in_snapshot
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
@@ -203,7 +203,8 @@ def test_streams(connect: SparkSession, tmp_path: Path, version: int) -> None:
             .start(str(tmp_path / "rows"))
         )
         started.awaitTermination()
-        assert sorted(pq.read_table(tmp_path / "rows").column("id").to_pylist()) == sorted(expected)
+        ids: list[Any] = pq.read_table(tmp_path / "rows").column("id").to_pylist()
+        assert sorted(ids) == sorted(expected)
 
 
 @pytest.mark.parametrize("is_local", [False, True], ids=["sc", "local"])

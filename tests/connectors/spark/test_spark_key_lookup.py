@@ -5,14 +5,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_bridge import HudiTable, QueryError, open_reader
+from hudi_bridge import QueryError
 from hudi_bridge.connectors.spark import cause_of, locate_keys
-from hudi_bridge.readers.split_columns import record_keys
 from tests.connectors.damage import copy_with_damaged_logs
+from tests.connectors.spark.native_tables import Home, homes_in_snapshot
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
-Home = tuple[str | None, str | None, str | None]
 NOWHERE: Home = (None, None, None)
 CASES = (
     "a_story_v5_0122",  # both kinds of filters are among these, and both names of their key
@@ -28,15 +27,6 @@ CASES = (
     "i_cow_120",
     "i_all_deleted_120",
 )
-
-
-def homes_in_snapshot(path: str) -> dict[str, set[Home]]:
-    homes: dict[str, set[Home]] = defaultdict(set)
-    for split in HudiTable.open(path).splits():
-        for batch in open_reader(split, columns=split.context.key_columns).batches():
-            for key in record_keys(batch, split.context).to_pylist():
-                homes[str(key)].add((split.partition_path, split.file_id, split.base_instant_time))
-    return homes
 
 
 @pytest.mark.parametrize("case", CASES)
