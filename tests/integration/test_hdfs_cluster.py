@@ -30,6 +30,7 @@ from tests.connectors.spark.answers_beside_writer import (
     write_and_note,
     write_round,
 )
+from tests.connectors.spark.processes import output_of
 from tests.integration.hdfs_cluster import HdfsCluster, properties_of, write_settings
 from tests.support.compare import differences
 from tests.support.deviations import ANSWERED, NOT_A_NUMBER
@@ -41,6 +42,7 @@ GROUPS, CASES_PER_GROUP = ("a", "b", "h"), 2
 KEYS = sorted(key for key in ANSWERED - NOT_A_NUMBER if golden_group(key[0]) in GROUPS)
 CHOSEN = chosen_cases({case for case, _ in KEYS}, CASES_PER_GROUP)
 ROUNDS = 3
+SPARK_JOB = str(Path(__file__).parent / "hdfs_spark_job.py")
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +99,14 @@ def test_engines(hdfs: HdfsCluster, trips: str, capfd: pytest.CaptureFixture[str
     assert scan(trips).select(pl.len()).collect().item() == rows
     assert run(("sql", trips, "SELECT count(*) AS n FROM trips", "--format", "json")) == 0
     assert json.loads(capfd.readouterr().out) == {"n": rows}
+
+
+@pytest.mark.parametrize("locality_wait", ["3s", "0"])
+def test_spark(trips: str, locality_wait: str) -> None:
+    """Beside the hosts of HDFS, Spark in local mode would wait for tasks without end."""
+    rows = HudiTable.open(trips).snapshot().count_rows()
+    counts = json.loads(output_of(SPARK_JOB, trips, locality_wait).splitlines()[-1])
+    assert counts == {"format": rows, "read": rows, "is native": locality_wait == "0"}
 
 
 def test_files_of_connectors(hdfs: HdfsCluster) -> None:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_bridge.connectors.spark.connect import parallelism_of
+from hudi_bridge.connectors.spark.connect import parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.deleted_rows import PREFIX
 from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, merge_logs
@@ -32,6 +32,8 @@ from hudi_bridge.errors import QueryError
 _LOG = logging.getLogger(__name__)
 
 _V1_SOURCES = "spark.sql.sources.useV1SourceList"
+_LOCALITY_WAIT = "spark.locality.wait"
+_HDFS = ("hdfs://", "viewfs://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +108,23 @@ def _reason_query_not_native(spark: SparkSession, listing: Listing) -> str | Non
     if listing.options.storage_options:
         # They may say where a bucket is, not only who may read it.
         return "Spark's own reader does not know the storage options"
+    if _waits_for_hosts(spark, listing.options.path):
+        return f"in local mode, Spark would wait for the hosts of HDFS without end: set {_LOCALITY_WAIT} to 0"
     if "parquet" not in str(spark.conf.get(_V1_SOURCES)).lower().split(","):
         return f"{_V1_SOURCES} leaves out parquet"
     return None
+
+
+def _waits_for_hosts(spark: SparkSession, path: str) -> bool:
+    """Whether some tasks of a scan would never begin.
+
+    The merged rows prefer this machine, and the files of HDFS the hosts of their blocks. Spark first gives tasks of the
+    one kind to its only executor, and looks for a place for the others later, by a timer that local mode does not have.
+    Source: ``TaskSetManager.getAllowedLocalityLevel`` and ``LocalEndpoint``.
+    """
+    if not path.lower().startswith(_HDFS) or not runs_locally(spark):
+        return False
+    return not str(spark.conf.get(_LOCALITY_WAIT, "3s")).startswith("0")
 
 
 def _reasons_by_index(folder: SparkFolder, listing: Listing) -> Mapping[int, str]:
