@@ -23,7 +23,7 @@ def require_tested(version: str = duckdb.__version__) -> None:
     """Warns of a release of DuckDB that is newer than the tested ones, or between them.
 
     Raises:
-        ImportError: the release is older than those.
+        ImportError: it is older than the tested releases.
     """
     minor = ".".join(version.split(".")[:2])
     if minor in TESTED:
