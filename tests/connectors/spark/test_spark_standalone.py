@@ -83,7 +83,7 @@ def test_workers_without_the_package_say_so(cluster: Cluster, dependencies: Path
     assert {error["way"] for error in errors} == set(WAYS)
     for error in errors:
         if error["way"] == "format":
-            # Spark itself loads the reader of a format.
+            # The process that plans it on the machine of the driver has the Python of the workers, too.
             assert "No module named 'hudi_bridge'" in error["text"]
             continue
         cause = error["cause"]
