@@ -27,6 +27,7 @@ TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
 CORE := .venv-core
+DEMO := .venv-demo
 SITE := .venv-docs
 LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
@@ -43,8 +44,9 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-demo: $(INSTALLED) ## Show what a table says with its logs, and what without
-	@$(BIN)/python examples/demo.py
+demo: $(DEMO)/.installed ## Show what a table says with its logs, and what without
+	@$(DEMO)/bin/hudi-bridge demo
+	@echo 'The command is $(DEMO)/bin/hudi-bridge'
 
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
@@ -128,7 +130,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(OLDER_DUCKDBS) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(OLDER_DUCKDBS) $(DEMO) hudi-bridge-demo .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
@@ -151,7 +153,7 @@ libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-o
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
 # What each environment holds, and by which Python, is in tools/environment.py.
-$(VENV)/.installed $(CORE)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
+$(VENV)/.installed $(CORE)/.installed $(DEMO)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
 	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@

@@ -57,6 +57,7 @@ class Environment:
 ENVIRONMENTS: Mapping[str, Environment] = {
     ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark,spark-connect]", "--group", "dev")),
     ".venv-core": Environment(requirements=("-e", ".", "--group", "core"), is_oldest=True),
+    ".venv-demo": Environment(requirements=("-e", ".[cli]")),
     ".venv-docs": Environment(requirements=("--group", "docs")),
     ".venv-duckdb14": Environment(
         requirements=("-e", ".[cli]", "--group", "duckdb14"), unpinned=frozenset({"duckdb"}), is_oldest=True

@@ -27,6 +27,7 @@ PAGES = {
 """Files outside docs/ that become pages, and the names of the pages."""
 MODULES: Mapping[str, tuple[str, ...]] = {
     "hudi_bridge": (),
+    "hudi_bridge.samples": (),
     "hudi_bridge.tools": (),
     "hudi_bridge.inspection": (),
     "hudi_bridge.engines": (),

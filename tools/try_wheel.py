@@ -2,7 +2,7 @@
 
     python -m tools.try_wheel [--python PYTHON] [EXTRA...]
 
-Versions are those of constraints.txt. Every environment reads a golden table and runs a short test of its extra. The
+Versions are those of constraints.txt. Every environment reads a sample table and runs a short test of its extra. The
 first failure ends the run.
 """
 
@@ -19,12 +19,13 @@ from pathlib import Path
 from tools.environment import ROOT, create, fetch_uv, install, run
 
 DIST = ROOT / "dist"
-TRIPS = ROOT / "tests" / "golden" / "trips.tar.xz"
 BARE = ""
 ROWS = 12
 READ = f"""
 from importlib.metadata import version
 import hudi_bridge
+from hudi_bridge import samples
+assert hudi_bridge.HudiTable.open(samples.trips(".")).snapshot().count_rows() == {ROWS}
 assert hudi_bridge.HudiTable.open("trips").snapshot().count_rows() == {ROWS}
 assert "site-packages" in hudi_bridge.__file__, hudi_bridge.__file__
 print("hudi-bridge", version("hudi-bridge"), "from", hudi_bridge.__file__)
@@ -85,6 +86,7 @@ assert HudiBridgeDataSource.name() == "hudi_bridge" and spark.read and spark.reg
 """The program to run in the environment of each extra, in a folder with the table ``trips``."""
 COMMANDS = {
     "cli": (
+        ("demo",),
         ("--version",),
         ("read", "trips", "--where", "city = 'sf'"),
         ("sql", "trips", "SELECT count(*) FROM trips"),
@@ -150,8 +152,6 @@ def try_out(wheel: Path, extra: str, python: Path) -> None:
         create(folder / "venv", python)
         install(folder / "venv", f"{wheel}[{extra}]" if extra else str(wheel))
         binaries = folder / "venv" / "bin"
-        with tarfile.open(TRIPS) as archive:
-            archive.extractall(folder, filter="data")
         for program in dict.fromkeys((READ, TRIALS[extra])):
             run(binaries / "python", "-W", "error", "-c", program, cwd=folder)
         for arguments in COMMANDS.get(extra, ()):

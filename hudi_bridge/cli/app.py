@@ -64,6 +64,11 @@ class _CommandsLater(TyperGroup):
 
 
 _COMMANDS = {
+    "demo": CommandPlace(
+        module="hudi_bridge.cli.demo",
+        name="demo",
+        help="Unpack small tables that Hudi wrote, and show what one says with its logs, and what without.",
+    ),
     "info": CommandPlace(
         module="hudi_bridge.cli.inspection",
         name="info",

@@ -24,6 +24,7 @@ _ARGUMENTS = {
     "as_of": "--as-of",
     "b": "B",
     "file": "--file",
+    "folder": "--to",
     "instant": "INSTANT",
     "keys": "KEY",
     "now": "--now",

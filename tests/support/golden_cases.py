@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+PACKAGE = Path(__file__).parents[2] / "hudi_bridge"
 ARCHIVES = Path(__file__).parents[1] / "golden"
 CACHE = Path(__file__).parents[2] / ".cache" / "golden"
 ROW_KINDS = ("snapshot", "read_optimized", "time_travel", "snapshot_filtered", "incremental")
@@ -224,8 +225,8 @@ def golden_blobs() -> Path:
 
 
 def golden_trips() -> Path:
-    """The folder of the table of README and docs: ``trips``, and ``trips.parquet`` (see golden/trips.py)."""
-    return _unpacked(ARCHIVES / "trips.tar.xz")
+    """The folder of the sample tables of the package, the ``trips`` of README and docs (see golden/samples.py)."""
+    return _unpacked(PACKAGE / "samples.zip")
 
 
 def golden_variant_queries() -> tuple[GoldenQuery, ...]:
@@ -293,8 +294,11 @@ def _unpacked(archive: Path) -> Path:
         if not target.exists():
             part = Path(tempfile.mkdtemp(dir=CACHE, prefix="part-"))
             try:
-                with tarfile.open(archive) as tar:
-                    tar.extractall(part, filter="data")
+                if archive.suffix == ".zip":
+                    shutil.unpack_archive(archive, part)
+                else:
+                    with tarfile.open(archive) as tar:
+                        tar.extractall(part, filter="data")
                 part.rename(target)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
