@@ -1,4 +1,4 @@
-"""The blocks of the guide to Trino that need a server; see tests/support/snippets.py."""
+"""The blocks of the guides to Trino that need a server; see tests/support/snippets.py."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from tests.integration.trino_catalogs import iceberg_properties
 from tests.integration.trino_server import Trino
 from tests.service.iceberg_service import running, service_options
-from tests.support.snippets import ROOT, Block, Session, blocks_of
+from tests.support.snippets import Block, Session, blocks_of
 
 PAGES = blocks_of("tests/integration/test_trino_snippets.py")
 CLIENT = f'#!/bin/sh\nexec "{sys.executable}" -m tests.integration.trino_client "$@"\n'
@@ -23,19 +23,18 @@ def properties_of(block: Block) -> dict[str, str]:
     return dict(line.split("=", 1) for line in block.text.splitlines())
 
 
-@pytest.fixture
-def session(trino: Trino, tmp_path: Path) -> Session:
+def session_of(page: str, trino: Trino, folder: Path) -> Session:
     """A session whose shell has a client of the server, and whose publications lie where Trino finds them."""
-    (tmp_path / "bin").mkdir()
-    client = tmp_path / "bin" / "trino"
+    (folder / "bin").mkdir()
+    client = folder / "bin" / "trino"
     client.write_text(CLIENT)
     client.chmod(0o755)
-    return Session.of("docs/trino.md", tmp_path, path=tmp_path / "bin", environment={"TRINO_PORT": str(trino.port)})
+    return Session.of(page, folder, path=folder / "bin", environment={"TRINO_PORT": str(trino.port)})
 
 
 @pytest.fixture
 def catalogs(trino: Trino, tmp_path: Path) -> Iterator[None]:
-    """The catalogs of the guide, with its settings and, beside them, where things are on this machine."""
+    """The catalogs of the guides, with its settings and, beside them, where things are on this machine."""
     settings = {one["connector.name"]: one for one in map(properties_of, blocks_with("properties"))}
     with ExitStack() as stack:
         # The service has a port of its own, so that tests beside this one may have that of the guide.
@@ -58,17 +57,14 @@ def catalogs(trino: Trino, tmp_path: Path) -> Iterator[None]:
 
 
 def blocks_with(language: str) -> list[Block]:
-    return [block for block in PAGES["docs/trino.md"] if block.language == language]
-
-
-def test_there_is_no_other_page_with_blocks_for_trino() -> None:
-    assert PAGES.keys() == {"docs/trino.md"}
-    assert (ROOT / "docs" / "trino.md").exists()
+    return [block for page in PAGES.values() for block in page if block.language == language]
 
 
 @pytest.mark.usefixtures("catalogs")
-def test_the_blocks_of_the_guide_do_what_it_says(trino: Trino, session: Session) -> None:
-    for block in PAGES["docs/trino.md"]:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_a_guide_do_what_it_says(page: str, trino: Trino, tmp_path: Path) -> None:
+    session = session_of(page, trino, tmp_path)
+    for block in PAGES[page]:
         if block.language == "console":
             session.run(block)
         elif block.language == "sql":

@@ -1,4 +1,4 @@
-"""That docs/compatibility.md says of the golden tables what the tests know of them."""
+"""That the pages on compatibility say of the golden tables what the tests know of them."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import hudi_bridge
-from tests.support import hudi_failures, refusals
-from tests.support.compatibility_page import BEGIN, END, FEATURES, PAGE, golden_tables, with_sections
+from tests.support.compatibility_page import DOCS, FEATURES, GENERATED, GeneratedSection, golden_tables
 from tests.support.refusals import ELSEWHERE, REFUSALS, Refusal, error_of
 
 PROPERTIES = """
@@ -30,11 +29,11 @@ hoodie.timeline.layout.version hoodie.timeline.path
 """The keys of ``HoodieTableConfig`` of Hudi 1.2.0."""
 
 
-def test_the_page_is_up_to_date() -> None:
-    page = PAGE.read_text()
-    marks = (BEGIN, END, hudi_failures.BEGIN, hudi_failures.END, refusals.BEGIN, refusals.END)
-    assert [page.count(mark) for mark in marks] == [1] * len(marks)
-    assert page == with_sections(page), "python -m tests.support.compatibility_page writes it anew"
+@pytest.mark.parametrize("section", GENERATED, ids=lambda section: section.page.name)
+def test_the_pages_are_up_to_date(section: GeneratedSection) -> None:
+    page = section.page.read_text()
+    assert (page.count(section.begin), page.count(section.end)) == (1, 1)
+    assert page == section.renewed(), "python -m tests.support.compatibility_page writes it anew"
 
 
 def test_every_group_is_said_to_be_about_something() -> None:
@@ -56,7 +55,8 @@ def test_all_that_is_refused_is_said_somewhere() -> None:
 
 
 def test_each_property_of_hudi_is_read_or_said_to_change_no_row() -> None:
-    section = PAGE.read_text().split("\n## Properties of a table\n")[1].split("\n## ")[0]
+    page = (DOCS / "table-properties.md").read_text()
+    section = page.split("\n## Properties of a table\n")[1].split("\n## ")[0]
     said = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
     sources = "".join(path.read_text() for path in Path(hudi_bridge.__file__).parent.rglob("*.py"))
     assert {name for name in PROPERTIES.split() if f'"{name}"' not in sources} == said

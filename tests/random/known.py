@@ -1,6 +1,6 @@
 """Differences from Hudi that are no faults: each with the reason, and how it is recognized.
 
-What users have to know of them is in docs/compatibility.md. A difference that is not in this list fails the run: it
+What users have to know of them is in docs/hudi-differences.md. A difference that is not in this list fails the run: it
 becomes a golden table once it is mended, or an entry here if Hudi is wrong.
 """
 

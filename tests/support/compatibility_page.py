@@ -1,8 +1,8 @@
-"""The tables of docs/compatibility.md that say what is read, from the golden tables and what the tests know of them.
+"""The tables of docs that say what is read, where Hudi fails and what is refused, from what the tests know.
 
     python -m tests.support.compatibility_page
 
-writes them into the page. ``tests/project/test_compatibility_page.py`` fails if they are not up to date.
+writes them into their pages. ``tests/project/test_compatibility_page.py`` fails if they are not up to date.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.support.other_golden import MERGED_BY_TRINO, ORC_WITH_TIMES
 from tests.support.peer import PEER_DIFFERS, PEER_REFUSES
 from tests.support.peer import TABLES as PEER_TABLES
 
-PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BEGIN, END = "<!-- made by tests/support/compatibility_page.py: begin -->", "<!-- end -->"
 FEATURES: Mapping[str, str] = {
     "a": "inserts, updates, deletes",
@@ -92,8 +92,8 @@ def sections() -> str:
         BEGIN,
         "Tables by what they are about and by the release of Hudi that wrote them (in brackets the table version). A",
         "number counts tables whose every query gives Hudi's rows; `+n` those where some query deliberately does",
-        "not, or where Hudi itself fails, which the next sections explain. [Tables of Flink](#tables-of-flink) are not",
-        "counted.",
+        "not ([why](hudi-differences.md)), or where [Hudi itself fails](hudi-failures.md).",
+        "[Tables of Flink](#tables-of-flink) are not counted.",
         "",
         *_by_writer(),
         "",
@@ -171,18 +171,29 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "| " + " | ".join(row) + " |"
 
 
-def with_sections(page: str) -> str:
-    """The page with what is between its marks made anew."""
-    page = _between(page, BEGIN, END, sections())
-    page = _between(page, hudi_failures.BEGIN, hudi_failures.END, hudi_failures.section())
-    return _between(page, refusals.BEGIN, refusals.END, refusals.section())
+@dataclass(frozen=True, slots=True)
+class GeneratedSection:
+    """What stands between two marks of a page."""
+
+    page: Path
+    begin: str
+    end: str
+    make: Callable[[], str]
+
+    def renewed(self) -> str:
+        """The text of the page with the section made anew."""
+        before, _, rest = self.page.read_text().partition(self.begin)
+        _, _, after = rest.partition(self.end)
+        return before + self.make() + after
 
 
-def _between(page: str, begin: str, end: str, section: str) -> str:
-    before, _, rest = page.partition(begin)
-    _, _, after = rest.partition(end)
-    return before + section + after
+GENERATED = (
+    GeneratedSection(DOCS / "compatibility.md", BEGIN, END, sections),
+    GeneratedSection(DOCS / "hudi-failures.md", hudi_failures.BEGIN, hudi_failures.END, hudi_failures.section),
+    GeneratedSection(DOCS / "unsupported.md", refusals.BEGIN, refusals.END, refusals.section),
+)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_sections(PAGE.read_text()))
+    for generated in GENERATED:
+        generated.page.write_text(generated.renewed())

@@ -115,7 +115,7 @@ DEVIATIONS = (
         reason="Hudi 1.2 gives zeros for numbers that must not be null, and that a base file lacks",
     ),
 )
-"""Mirrored for users in docs/compatibility.md."""
+"""Mirrored for users in docs/hudi-differences.md."""
 
 TWINS = {
     ("b_null_ordering_120", 0): ("b_null_ordering_int_120", 0),

@@ -2,9 +2,8 @@
 
     python -m tests.support.compatibility_page
 
-writes them into docs/compatibility.md, with the queries counted; ``tests/table/test_hudi_failures.py`` asks each
-query, and
-fails if an error of Hudi is of no kind.
+writes them into docs/hudi-failures.md, with the queries counted; ``tests/table/test_hudi_failures.py`` asks each
+query, and fails if an error of Hudi is of no kind.
 """
 
 import re
@@ -139,7 +138,8 @@ FAILURES = (
         cause="A range that ends with commits whose logs are named after a compaction that never ran, after an upgrade:"
         " no value present",
         error="NoSuchElementException: No value present$",
-        answer="rows; none, as [these logs are passed over](#where-hudi-loses-rows-and-hudi-bridge-too)",
+        answer="rows; none, as [these logs are passed over]"
+        "(hudi-differences.md#where-hudi-loses-rows-and-hudi-bridge-too)",
     ),
     HudiFailure(
         cause="A range of a copy-on-write table whose columns SQL has renamed, dropped or retyped, unless"

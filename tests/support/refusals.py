@@ -1,4 +1,4 @@
-"""What is refused by name: for each kind a table that has it, from which docs/compatibility.md takes the message.
+"""What is refused by name: for each kind a table that has it, from which docs/unsupported.md takes the message.
 
     python -m tests.support.compatibility_page
 
@@ -276,17 +276,18 @@ REFUSALS = (
     ),
     Refusal(
         what="Bootstrapped table without leave to read its source",
-        why="a table could name any folder; [read by option](#bootstrapped-tables)",
+        why="a table could name any folder; [read by option](special-tables.md#bootstrapped-tables)",
         read=_golden(_BOOTSTRAPPED),
     ),
     Refusal(
         what="Reference of a BLOB to another folder",
-        why="a row could name any file; [read by option](#types-of-hudi-12)",
+        why="a row could name any file; [read by option](types.md#types-of-hudi-12)",
         read=_blob_elsewhere,
     ),
     Refusal(
         what="BLOB column of Lance base files that is not stored as in Hudi 1.2, without leave to give the bytes",
-        why="what Hudi's references into such a file would be is not known; [read by option](#types-of-hudi-12)",
+        why="what Hudi's references into such a file would be is not known; "
+        "[read by option](types.md#types-of-hudi-12)",
         read=_blobs_in_a_later_format,
     ),
     Refusal(
@@ -296,7 +297,7 @@ REFUSALS = (
     ),
     Refusal(
         what="Times before 1900 in the calendar of Spark 2, whose time zone is not known",
-        why="Spark takes that of the machine; [others are read](#dates-before-1582)",
+        why="Spark takes that of the machine; [others are read](types.md#dates-before-1582)",
         read=_time_of_no_zone,
     ),
     Refusal(
@@ -403,13 +404,13 @@ ELSEWHERE = {
     "history of a record": "docs/payloads.md",
     "partial update": "docs/payloads.md",
     "record merger": "docs/payloads.md",
-    "changelog": "what a table does not say of itself",
-    "HFile base file": "base files that are not Parquet",
+    "changelog": "docs/table-properties.md",
+    "HFile base file": "docs/special-tables.md",
     "HFile compression": "beside the table of refusals",
     "HFile version": "beside the table of refusals",
     "class in a delete block": "beside the table of refusals",
-    "external files": "external files",
-    "Parquet encryption": "encrypted base files",
+    "external files": "docs/special-tables.md",
+    "Parquet encryption": "docs/special-tables.md",
     "size of a BLOB": "beside the table of refusals",
     "size of a log block": "beside the table of refusals",
     "size of log records": "beside the table of refusals",
@@ -425,7 +426,7 @@ ELSEWHERE = {
     "type in a schema with column ids": "beside the table of refusals",
     "record key": "beside the table of refusals",
     "metadata table": "the command metadata, docs/command-line.md",
-    "log block to decode by its layout": "Trino's --unmerged, docs/trino.md",
+    "log block to decode by its layout": "Trino's --unmerged, docs/trino-views.md",
 }
 """What else an ``UnsupportedTableError`` can be about, and where that is said."""
 

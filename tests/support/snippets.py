@@ -368,7 +368,7 @@ def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any])
 TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
     "": {"trips": _copy_of(lambda: golden_trips() / "trips")},
     "docs/command-line.md": {"lake": _lake},
-    "docs/connectors.md": {"lake": _lake},
+    "docs/duckdb.md": {"lake": _lake},
     "docs/doctor.md": {"broken": _broken, "lake": _lake},
     "docs/payloads.md": {"counters": _counters, "customers": _customers, "scores": _scores},
     "docs/schema-evolution.md": {

@@ -1,4 +1,4 @@
-"""That each error of Hudi on a golden table is of a kind that docs/compatibility.md has, and what is answered there."""
+"""That each error of Hudi on a golden table is of a kind that docs/hudi-failures.md has, and what is answered there."""
 
 from collections import Counter
 
