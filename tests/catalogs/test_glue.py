@@ -14,6 +14,7 @@ from hudi_bridge.catalogs.glue import GlueCatalog
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import StorageError, TableNotFoundError
+from tests.catalogs.glue_tables import glue_entry
 from tests.catalogs.rows import rows_of
 from tests.support.golden_cases import golden_trips
 
@@ -34,21 +35,8 @@ def glue(location: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for database in ("sales", "empty"):
             client.create_database(DatabaseInput={"Name": database})
         for name, said in (("orders", "false"), ("orders_ro", "true"), ("plain", None)):
-            client.create_table(DatabaseName="sales", TableInput=_entry(name, location, said))
+            client.create_table(DatabaseName="sales", TableInput=glue_entry(name, location, said))
         yield client
-
-
-def _entry(name: str, location: Path, said: str | None) -> dict[str, Any]:
-    """A table as Hudi's sync registers it, or a plain one."""
-    of_hudi = said is not None
-    return {
-        "Name": name,
-        "Parameters": {"spark.sql.sources.provider": "hudi"} if of_hudi else {},
-        "StorageDescriptor": {
-            "Location": f"file:{location}",
-            "SerdeInfo": {"Parameters": {"hoodie.query.as.ro.table": said} if of_hudi else {}},
-        },
-    }
 
 
 @pytest.mark.usefixtures("glue")
@@ -91,7 +79,7 @@ def test_all_pages_are_read(location: Path, monkeypatch: pytest.MonkeyPatch) -> 
             ("second", {"NextToken": "more"}, {}),
         ]
         for name, asked, next_page in pages:
-            answer = {"TableList": [_entry(name, location, "false")], **next_page}
+            answer = {"TableList": [glue_entry(name, location, "false")], **next_page}
             stubber.add_response("get_tables", answer, {"DatabaseName": "sales", "CatalogId": "42", **asked})
         assert GlueCatalog(REGION, "42").table_names(("sales",)) == ["first", "second"]
 

@@ -8,23 +8,30 @@
     trips_incremental     with ``after``: the rows that a range of commits wrote
     trips_changes         with ``after``: the changes of records in that range
     trips_changes__after_TIME__up_to_TIME      with the range in the name; the end may be left out
+    trips_timeline        the instants of the active timeline
+    trips_commits         the same, with what completed commits have done
+    trips_file_slices     the file slices of the snapshot; trips_file_slices__at_TIME those as of an instant
+    trips_files           the base and log files of the snapshot; trips_files__at_TIME likewise
 
 Names may also be those of ``connectors.lakes.tables``. Views of names with an instant are made when a statement of
 ``Lake.sql`` has them.
 
-A view is a lazy DataFrame of two steps: a Spark task plans the query, and others read. A data source in Python would
-need a process for each view, to say which columns it has, and PySpark 3.5 has none.
+A view is a lazy DataFrame of two steps: a Spark task plans the query, and others read. One task is enough for metadata.
+A data source in Python would need a process for each view, to say which columns it has, and PySpark 3.5 has none.
 """
 
 import logging
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from hudi_bridge.catalogs.uris import is_catalog_uri, open_namespace
 from hudi_bridge.changes.split import ChangeFormat
@@ -48,14 +55,26 @@ from hudi_bridge.connectors.spark.options import (
     BEGIN,
     END,
     INCREMENTAL_FORMAT,
+    LOG_MEMORY_BYTES,
     STORAGE,
     SparkQuery,
     parse_options,
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
-from hudi_bridge.connectors.spark.types import spark_schema
+from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
 from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_same_python
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.inspection import (
+    COMMITS_SCHEMA,
+    FILE_SLICES_SCHEMA,
+    FILES_SCHEMA,
+    TIMELINE_SCHEMA,
+    inspect_commits,
+    inspect_file_slices,
+    inspect_files,
+    inspect_timeline,
+)
+from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions, path_text
 from hudi_bridge.table import HudiTable
@@ -68,6 +87,10 @@ _RANGE = re.compile(
     rf"_?(?P<kind>{INCREMENTAL}|{CHANGES})(?:__after_(?P<after>.+?)(?:__up_to_(?P<up_to>.+))?)?",
     re.DOTALL | re.IGNORECASE,
 )
+_OF_INSTANTS, _OF_FILES = "_timeline|_commits", "_file_slices|_files"
+_METADATA = re.compile(
+    rf"_?(?:(?P<instants>{_OF_INSTANTS})|(?P<files>{_OF_FILES})(?P<at>(?:__at_|@).+)?)", re.DOTALL | re.IGNORECASE
+)
 _WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
@@ -77,6 +100,8 @@ def attach_all(
     prefix: str = "",
     *,
     options: Mapping[str, str] | None = None,
+    payloads: Mapping[str, RecordPayload] | None = None,
+    log_memory_bytes: int | None = None,
     storage_options: StorageOptions | None = None,
     as_of: str | None = None,
     after: str | None = None,
@@ -86,10 +111,10 @@ def attach_all(
 
     ``root`` is the path or URI of a folder, or the URI of a database such as ``hive://metastore:9083/sales``, or of a
     whole catalog. Views have the names of the tables after ``prefix``, with ``__`` between the levels of a namespace.
-    Temporary views of these names are replaced. ``options`` are those of ``spark.read.format("hudi_bridge")``,
-    ``storage_options`` those of ``HudiTable.open``, for all tables. All views of a table show it as of ``as_of`` or,
-    without it, as of its newest instant at the time of this call, until ``Lake.refresh``. With ``after``, and
-    optionally ``up_to``, there are also views of that range of commits.
+    Temporary views of these names are replaced. ``options``, ``payloads``, ``log_memory_bytes`` and ``storage_options``
+    are those of ``read``, for all tables. All views of a table show it as of ``as_of`` or, without it, as of its newest
+    instant at the time of this call, until ``Lake.refresh``. With ``after``, and optionally ``up_to``, there are also
+    views of that range of commits.
 
     A table that cannot be opened gets no view; ``Lake.failed`` has the reason.
 
@@ -103,11 +128,14 @@ def attach_all(
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     bounds = {} if after is None else {BEGIN: after} | ({} if up_to is None else {END: up_to})
+    if log_memory_bytes is not None:
+        given[LOG_MEMORY_BYTES] = str(log_memory_bytes)
     parse_options({**given, "path": path_text(root)})
     if runs_locally(spark):
         require_same_python(spark)
     tables, namespace = _open(path_text(root), storage_options)
-    return Lake(spark, tables, namespace, prefix, given, as_of, bounds)
+    settings = LakeSettings(options=given, payloads=payloads or {}, as_of=as_of, bounds=bounds)
+    return Lake(spark, tables, namespace, prefix, settings)
 
 
 def _open(root: str, storage_options: StorageOptions | None) -> tuple[TablesByName, Namespace]:
@@ -130,12 +158,23 @@ Location = tuple[Namespace, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LakeSettings:
+    """What all tables are read with. ``bounds`` are the options of the range of commits, if there is one."""
+
+    options: Mapping[str, str]
+    payloads: Mapping[str, RecordPayload] = field(repr=False)
+    as_of: str | None
+    bounds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """A view by its name in Spark: a table, and the options that choose the query."""
+    """A view by its name in Spark: a table, the options that choose the query, and the kind of metadata, if any."""
 
     name: str
     location: Location
     query: Mapping[str, str]
+    metadata: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,18 +195,14 @@ class Lake:
         tables: TablesByName,
         namespace: Namespace,
         prefix: str,
-        options: Mapping[str, str],
-        as_of: str | None,
-        bounds: Mapping[str, str],
+        settings: LakeSettings,
     ) -> None:
         """Makes the views; raises like ``attach_all``."""
         self.spark = spark
         self._lookup = tables
         self._namespace = namespace
         self._prefix = prefix
-        self._options = options
-        self._as_of = as_of
-        self._bounds = bounds
+        self._settings = settings
         self._locations: dict[str, list[Location]] = {}
         self._opened: dict[Location, _Opened] = {}
         self._views: dict[str, _View] = {}
@@ -243,8 +278,12 @@ class Lake:
         if view is None:
             raise self._no_view(name)
         opened = self._open(view.location)
-        options = {**self._options, QUERY_TYPE_KEY: opened.query_type.value, **view.query}
-        return read(self.spark, opened.path, columns, filter, options=options)
+        if view.metadata is not None:
+            rows = self._rows(view)
+            rows = rows if filter is None else rows.where(filter)
+            return rows if columns is None else rows.select([col(quoted(column)) for column in columns])
+        options = self._options_of(view, opened)
+        return read(self.spark, opened.path, columns, filter, options=options, payloads=self._settings.payloads)
 
     def sql(self, statement: str) -> DataFrame:
         """Makes the views that a statement may name and that are missing, and returns ``spark.sql(statement)``.
@@ -292,7 +331,8 @@ class Lake:
 
     def _standing_views(self, name: str) -> Iterator[_View]:
         """The views of a table that need no instant in their name."""
-        for suffix in ("", READ_OPTIMIZED, *((INCREMENTAL, CHANGES) if self._bounds else ())):
+        of_range = (INCREMENTAL, CHANGES) if self._settings.bounds else ()
+        for suffix in ("", READ_OPTIMIZED, *of_range, *METADATA):
             try:
                 # The name with a suffix may be that of another table.
                 view = self._view_of(name + suffix)
@@ -308,21 +348,24 @@ class Lake:
         for name in sorted(filter(key.startswith, self._locations), key=len, reverse=True):
             # A small letter may take more characters than its capital.
             suffix = word[len(word) - len(key) + len(name) :]
-            query = self._query(suffix)
+            of_metadata = _METADATA.fullmatch(suffix)
+            query = self._query(suffix if of_metadata is None else of_metadata["at"] or "")
             if query is not None:
                 location = self._only(name)
-                return _View(name=self._name(location) + suffix, location=location, query=query)
+                metadata = None if of_metadata is None else (of_metadata["instants"] or of_metadata["files"]).lower()
+                return _View(name=self._name(location) + suffix, location=location, query=query, metadata=metadata)
         return None
 
     def _query(self, suffix: str) -> dict[str, str] | None:
         """The options of the query that a suffix stands for; None if it is no suffix."""
-        at = {} if self._as_of is None else {AS_OF: self._as_of}
+        at = {} if self._settings.as_of is None else {AS_OF: self._settings.as_of}
         if suffix == "":
             return at
         in_range = _RANGE.fullmatch(suffix)
         if in_range is not None:
             given = {BEGIN: in_range["after"], END: in_range["up_to"]}
-            bounds = {name: value for name, value in given.items() if value is not None} or self._bounds
+            bounds = {name: value for name, value in given.items() if value is not None}
+            bounds = bounds or self._settings.bounds
             has_changes = in_range["kind"].lower() == CHANGES
             changes = {INCREMENTAL_FORMAT: ChangeFormat.ROWS.value} if has_changes else {}
             return {QUERY_TYPE_KEY: SparkQuery.INCREMENTAL.value, **changes, **bounds} if bounds else None
@@ -364,7 +407,8 @@ class Lake:
             storage = located.storage
             # Of a local table, the absolute path: workers may run in another folder.
             path = storage.root if storage.is_local else storage.table_path
-            table = PinnedQuery.of(parse_options({**self._options, "path": path})).table
+            query = parse_options({**self._settings.options, "path": path})
+            table = PinnedQuery.of(query, self._settings.payloads).table
             self._opened[location] = _Opened(table=table, path=path, query_type=located.query_type)
         return self._opened[location]
 
@@ -375,25 +419,44 @@ class Lake:
             self._note_failure(view.name, error)
 
     def _make(self, view: _View) -> None:
-        opened = self._open(view.location)
-        given = {**self._options, QUERY_TYPE_KEY: opened.query_type.value, **view.query, "path": opened.path}
-        query = PinnedQuery(options=parse_options(given), table=opened.table)
-        lazy_frame(self.spark, query).createOrReplaceTempView(quoted(view.name))
+        self._rows(view).createOrReplaceTempView(quoted(view.name))
         self._views[view.name.lower()] = view
+
+    def _rows(self, view: _View) -> DataFrame:
+        """The rows of a view, which are planned when they are asked for."""
+        opened = self._open(view.location)
+        if view.metadata is not None:
+            return lazy_metadata(self.spark, opened.table, view.metadata, view.query.get(AS_OF))
+        options = parse_options({**self._options_of(view, opened), "path": opened.path})
+        return lazy_frame(self.spark, PinnedQuery(options=options, table=opened.table))
+
+    def _options_of(self, view: _View, opened: _Opened) -> Mapping[str, str]:
+        return {**self._settings.options, QUERY_TYPE_KEY: opened.query_type.value, **view.query}
 
 
 def lazy_frame(spark: SparkSession, query: PinnedQuery) -> DataFrame:
     """The rows of a query, which one Spark task plans each time that they are asked for."""
     parallelism = parallelism_of(spark)
-    tasks = spark.range(0, 1, 1, 1).mapInArrow(on_workers(partial(_plan_tasks, query, parallelism)), "task binary")
+    tasks = _only_task(spark).mapInArrow(on_workers(partial(_plan_tasks, query, parallelism)), "task binary")
     return tasks.repartition(parallelism).mapInArrow(on_workers(_read_tasks), spark_schema(query.schema))
+
+
+def lazy_metadata(spark: SparkSession, table: HudiTable, kind: str, as_of: str | None) -> DataFrame:
+    """The rows of one kind of ``METADATA``, which one Spark task reads each time that they are asked for."""
+    describe = on_workers(partial(_describe, table, kind, as_of))
+    return _only_task(spark).mapInArrow(describe, spark_schema(METADATA[kind].schema))
+
+
+def _only_task(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 1, 1, 1)
 
 
 def _plan_tasks(query: PinnedQuery, parallelism: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with dropping_zip_importers(), noting_error_details():
         for _ in batches:
             plan = query.plan(parallelism=parallelism)
-            tasks = [pickle.dumps((plan.reading, task)) for task in plan.tasks]
+            # Payloads may be of classes that the driver's program has in no module.
+            tasks: list[bytes] = [cloudpickle.dumps((plan.reading, task)) for task in plan.tasks]  # type: ignore[no-untyped-call]
             yield pa.RecordBatch.from_arrays([pa.array(tasks, pa.binary())], ["task"])
 
 
@@ -402,3 +465,40 @@ def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0):
                 yield from read_task(*pickle.loads(task.as_py()))  # noqa: S301 - from another task of this job
+
+
+class _Metadata(NamedTuple):
+    schema: pa.Schema
+    rows: Callable[[HudiTable, str | None], pa.Table]
+
+
+def _file_slices(table: HudiTable, as_of: str | None) -> pa.Table:
+    return _with_all_files(table, as_of, inspect_file_slices(table, as_of))
+
+
+def _files(table: HudiTable, as_of: str | None) -> pa.Table:
+    return _with_all_files(table, as_of, inspect_files(table, as_of))
+
+
+def _with_all_files(table: HudiTable, as_of: str | None, rows: pa.Table) -> pa.Table:
+    """The rows that tell which files an instant has; raises InstantNotReadableError if some have been removed."""
+    table.require_files_of(table.snapshot(as_of).instant)
+    return rows
+
+
+METADATA: Mapping[str, _Metadata] = {
+    "_timeline": _Metadata(TIMELINE_SCHEMA, lambda table, _: inspect_timeline(table)),
+    "_commits": _Metadata(COMMITS_SCHEMA, lambda table, _: inspect_commits(table)),
+    "_file_slices": _Metadata(FILE_SLICES_SCHEMA, _file_slices),
+    "_files": _Metadata(FILES_SCHEMA, _files),
+}
+"""What views show of a table besides its rows, by the suffixes of their names, which are those of DuckDB's views."""
+
+
+def _describe(
+    table: HudiTable, kind: str, as_of: str | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    with dropping_zip_importers(), noting_error_details():
+        for _ in batches:
+            schema, rows = METADATA[kind]
+            yield from in_layout(iter(rows(table, as_of).to_batches()), arrow_layout(schema))

@@ -1,15 +1,29 @@
 """All tables of a folder or a database as temporary views."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import boto3
+import pyarrow.compute as pc
 import pytest
+from moto import mock_aws
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_bridge import HudiTable, InstantNotReadableError, QueryError, TableNotFoundError
+from hudi_bridge import (
+    HudiTable,
+    InstantNotReadableError,
+    QueryError,
+    RecordPayload,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
 from hudi_bridge.connectors.spark import Lake, attach_all, cause_of
+from hudi_bridge.connectors.spark.lake import METADATA
+from hudi_bridge.inspection import inspect_commits, inspect_file_slices, inspect_files, inspect_timeline
+from tests.catalogs.glue_tables import glue_entry
 from tests.catalogs.metastore import Metastore, of_trips, served
 from tests.support.compare import differences
 from tests.support.deviations import ANSWERED
@@ -83,6 +97,10 @@ def writer_of(folder: Path, name: str) -> TableWriter:
     return writer
 
 
+def views_of(name: str) -> tuple[str, ...]:
+    return tuple(sorted(f"{name}{suffix}" for suffix in ("", "_ro", *METADATA)))
+
+
 def values(lake: Lake, name: str) -> list[str]:
     return sorted(row["value"] for row in lake.sql(f"SELECT value FROM {name}").collect())
 
@@ -91,9 +109,8 @@ def test_tables_in_folders_a_prefix_a_refresh_and_an_end(spark: SparkSession, tm
     trips, _ = writer_of(tmp_path, "trips"), writer_of(tmp_path / "sales", "orders")
     lake = attach_all(spark, tmp_path, "lake_", after=str(int(at(1)) + 50))
     tables = ("lake_sales__orders", "lake_trips")
-    assert lake.names == tuple(
-        sorted(f"{name}{view}" for name in tables for view in ("", "_changes", "_incremental", "_ro"))
-    )
+    of_range = [f"{name}{view}" for name in tables for view in ("_changes", "_incremental")]
+    assert lake.names == tuple(sorted([*of_range, *(view for name in tables for view in views_of(name))]))
     assert values(lake, "lake_sales__orders") == ["orders"]
     assert values(lake, "lake_trips__at_" + at(1)) == ["trips"]
     trips.commit(at(2), wrote=[trips.base_file(at(2), [{"id": "b", "ts": 2, "value": "new"}], file_id="f2-0")])
@@ -127,7 +144,7 @@ def test_a_table_that_cannot_be_opened_leaves_the_others_alone(spark: SparkSessi
     broken = writer_of(tmp_path, "broken")
     (broken.folder / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=99\n")
     lake = attach_all(spark, tmp_path)
-    assert lake.names == ("fine", "fine_ro")
+    assert lake.names == views_of("fine")
     assert values(lake, "fine") == ["fine"]
     with pytest.raises(type(lake.failed["broken"])):
         lake.sql("SELECT * FROM broken")
@@ -139,11 +156,81 @@ def test_a_table_that_cannot_be_opened_leaves_the_others_alone(spark: SparkSessi
     lake.detach()
 
 
+def test_metadata_of_a_table_has_views(lakes: dict[str, Lake], spark: SparkSession) -> None:
+    name, table = "a_story_v9_120__table", HudiTable.open(str(golden_table("a_story_v9_120")))
+    first = table.timeline.completed()[0].requested_time
+    expected = {
+        "_timeline": inspect_timeline(table),
+        "_commits": inspect_commits(table),
+        "_file_slices": inspect_file_slices(table),
+        "_files": inspect_files(table),
+        f"_files__at_{first}": inspect_files(table, first),
+        f"_file_slices__at_{first}": inspect_file_slices(table, first),
+    }
+    assert expected["_files"] != expected[f"_files__at_{first}"]
+    for suffix, rows in expected.items():
+        assert differences(rows, lakes["a"].sql(f"SELECT * FROM {name}{suffix}").toArrow()) == [], suffix
+    # Without a statement of the lake, as those of other programs of the session.
+    (bytes_of_base_files,) = spark.sql(f"SELECT sum(base_size_bytes) FROM {name}_file_slices").collect()[0]
+    assert bytes_of_base_files == pc.sum(expected["_file_slices"]["base_size_bytes"]).as_py() > 0
+    narrow = lakes["a"].read(f"{name}_files", columns=["kind"], filter="kind = 'log'").collect()
+    assert [tuple(row) for row in narrow] == [("log",)] * expected["_files"]["kind"].to_pylist().count("log")
+    with pytest.raises(QueryError, match="a_story_v9_120__table"):
+        lakes["a"].attach(f"{name}_timeline__at_{first}")
+
+
+def test_a_table_comes_before_a_view_of_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    writer_of(tmp_path, "trips"), writer_of(tmp_path, "trips_files")
+    lake = attach_all(spark, tmp_path)
+    assert values(lake, "trips_files") == ["trips_files"]
+    assert lake.sql("SELECT kind FROM trips__files").first() == ("base",)
+    lake.detach()
+
+
+def test_files_that_were_removed_since_are_not_left_out_of_a_view(spark: SparkSession, tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, "cleaned")
+    lake = attach_all(spark, tmp_path)
+    (file,) = writer.folder.glob("*.parquet")
+    file.unlink()
+    (writer.timeline_folder / f"{at(3)}_{at(4)}.clean").write_bytes(clean(at(2)))
+    for view in ("cleaned_files", "cleaned_file_slices"):
+        with pytest.raises(PySparkException) as caught:
+            lake.sql(f"SELECT * FROM {view}").collect()
+        assert isinstance(cause_of(caught.value), InstantNotReadableError)
+    assert lake.sql("SELECT action FROM cleaned_timeline").collect() == [("commit",)]
+    lake.detach()
+
+
+def test_payloads_and_the_memory_for_logs_are_those_of_read(spark: SparkSession, tmp_path: Path) -> None:
+    class Adding(RecordPayload):
+        """Of no module, as in a notebook."""
+
+        def combine_and_get_update_value(self, current: Mapping[str, Any], incoming: Mapping[str, Any]) -> Any:
+            return {**incoming, "count": current["count"] + incoming["count"]}
+
+    name = "com.acme.AddingPayload"
+    options = {"hoodie.compaction.payload.class": name, "hoodie.record.merge.mode": "CUSTOM"}
+    fields = (("id", "string"), ("ts", "long"), ("count", "long"))
+    writer = TableWriter(folder=tmp_path / "counts", fields=fields, options=options).create()
+    writer.base_file(at(1), [{"id": key, "ts": 1, "count": 1} for key in "ab"])
+    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "count": 10}])], base_instant=at(1))
+    for number in (1, 2):
+        writer.commit(at(number))
+    lake = attach_all(spark, tmp_path, payloads={name: Adding()}, log_memory_bytes=100)
+    expected = [("a", 11), ("b", 1)]
+    assert [tuple(row) for row in lake.sql("SELECT id, count FROM counts ORDER BY id").collect()] == expected
+    assert [tuple(row) for row in lake.read("counts", ["id", "count"]).orderBy("id").collect()] == expected
+    lake.detach()
+    assert isinstance(attach_all(spark, tmp_path).failed["counts"], UnsupportedTableError)
+    with pytest.raises(QueryError, match="logMemoryBytes"):
+        attach_all(spark, tmp_path, log_memory_bytes=0)
+
+
 def test_names_that_differ_in_case_alone_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("twins", "Twins", "other"):
         writer_of(tmp_path, name)
     lake = attach_all(spark, tmp_path)
-    assert lake.names == ("other", "other_ro")
+    assert lake.names == views_of("other")
     with pytest.raises(QueryError, match="only one table"):
         lake.sql("SELECT * FROM twins")
     lake.detach()
@@ -175,6 +262,32 @@ def test_the_database_of_a_metastore(spark: SparkSession) -> None:
     for name, expected in (("trips", table.snapshot()), ("trips_ro", table.read_optimized())):
         assert lake.sql(f"SELECT count(*) FROM {name}").first() == (expected.count_rows(),)
         assert whole.sql(f"SELECT count(*) FROM hive_sales__{name}").first() == (expected.count_rows(),)
+    lake.detach()
+    whole.detach()
+
+
+def test_a_database_of_glue(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    trips = golden_trips() / "trips"
+    with mock_aws():
+        client = boto3.client("glue", region_name="eu-west-1")
+        for database in ("sales", "empty"):
+            client.create_database(DatabaseInput={"Name": database})
+        for entry in (glue_entry("orders", trips, "false"), glue_entry("base", trips, "true")):
+            client.create_table(DatabaseName="sales", TableInput=entry)
+        client.create_table(DatabaseName="sales", TableInput=glue_entry("plain", trips, None))
+        lake = attach_all(spark, "glue://eu-west-1/sales")
+        whole = attach_all(spark, "glue://eu-west-1", "glue_")
+        with pytest.raises(TableNotFoundError, match="no database 'nowhere'"):
+            attach_all(spark, "glue://eu-west-1/nowhere")
+    assert lake.tables() == ["base", "orders"]
+    assert whole.tables() == ["glue_sales__base", "glue_sales__orders"]
+    table = HudiTable.open(str(trips))
+    for name, rows in (("orders", table.snapshot()), ("base", table.read_optimized())):
+        assert lake.sql(f"SELECT count(*) FROM {name}").first() == (rows.count_rows(),)
+        assert differences(rows.to_table(), whole.sql(f"SELECT * FROM glue_sales__{name}").toArrow()) == []
+        assert differences(rows.to_table(), whole.read(f"glue_sales__{name}").toArrow()) == []
     lake.detach()
     whole.detach()
 
