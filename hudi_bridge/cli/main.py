@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.common.threads import has_abandoned_call
 from hudi_bridge.errors import InstantNotReadableError, QueryError
 
@@ -32,7 +33,7 @@ def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
     """Ends with a message if the missing module is one that the command line needs."""
     missing = (error.name or "").partition(".")[0]
     if missing in ("duckdb", "rich", "typer"):
-        sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: pip install 'hudi-bridge[cli]'")
+        sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: {how_to_install('cli')}")
 
 
 def _allocate_sparingly() -> None:

@@ -46,8 +46,46 @@ def needing_extra(extra: str, *packages: str, by: str | None = None) -> Iterator
         missing = (error.name or "").partition(".")[0]
         if missing not in packages:
             raise
-        text = f"{by or f'hudi_bridge.connectors.{extra}'} needs {missing}: pip install 'hudi-bridge[{extra}]'"
+        text = f"{by or f'hudi_bridge.connectors.{extra}'} needs {missing}: {how_to_install(extra)}"
         raise ModuleNotFoundError(text, name=error.name, path=error.path) from error
+
+
+def how_to_install(extra: str) -> str:
+    """What to do for an extra: a command line that takes it from where this package came from, if that is known."""
+    # Only messages need these.
+    import json  # noqa: PLC0415
+    from importlib.metadata import distributions  # noqa: PLC0415
+    from shlex import quote  # noqa: PLC0415
+
+    origins = [distribution.read_text("direct_url.json") for distribution in distributions(name="hudi-bridge")]
+    requirement = _requirement(json.loads(next(filter(None, origins), "{}")), extra) if origins else None
+    if requirement is None:
+        return f"install hudi-bridge with its extra {extra}"
+    is_editable, source = requirement
+    return f"pip install {'-e ' if is_editable else ''}{quote(source)}"
+
+
+def _requirement(origin: Mapping[str, Any], extra: str) -> tuple[bool, str] | None:
+    """Whether to install as editable, and what, by ``direct_url.json`` (PEP 610), which packages of an index lack.
+
+    None if the folder or file that was installed is gone.
+    """
+    from pathlib import Path  # noqa: PLC0415
+    from urllib.parse import urlsplit  # noqa: PLC0415
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    named = f"hudi-bridge[{extra}]"
+    if "url" not in origin:
+        return False, named
+    url = urlsplit(origin["url"])
+    # Installers leave passwords out, as they should.
+    address = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+    if vcs := origin.get("vcs_info"):
+        return False, f"{named} @ {vcs['vcs']}+{address}@{vcs['commit_id']}"
+    if url.scheme != "file":
+        return False, f"{named} @ {address}"
+    path = url2pathname(url.path)
+    return (origin.get("dir_info", {}).get("editable", False), f"{path}[{extra}]") if Path(path).exists() else None
 
 
 def lazy_names(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.service.access import Reader
 from hudi_bridge.service.server import IcebergService, ServiceOptions
 from tests.cli.conftest import Outcome
@@ -141,7 +142,7 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, "pyiceberg", None)
     outcome = hudi_bridge("publish", "iceberg", story, "--to", str(tmp_path / "x"))
     assert outcome.code == 1
-    assert "pip install 'hudi-bridge[iceberg]'" in outcome.err
+    assert how_to_install("iceberg") in outcome.err
 
 
 @pytest.mark.parametrize(

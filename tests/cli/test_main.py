@@ -10,6 +10,7 @@ import pytest
 
 from hudi_bridge import __version__
 from hudi_bridge.common import threads
+from hudi_bridge.common.imports import how_to_install
 from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.support.golden_cases import golden_table
 
@@ -177,7 +178,7 @@ def test_a_missing_extra_is_named(story: str) -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr == (
-            f"hudi-bridge: {module} is not installed; the command line needs: pip install 'hudi-bridge[cli]'\n"
+            f"hudi-bridge: {module} is not installed; the command line needs: {how_to_install('cli')}\n"
         )
 
 

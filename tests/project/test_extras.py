@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from hudi_bridge.common.imports import how_to_install
+
 pytestmark = pytest.mark.extra  # one package is absent, and the others are there
 ENGINES = ("duckdb", "polars", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
 
@@ -30,7 +32,7 @@ def test_a_connector_without_its_engine_says_which_extra_to_install(connector: s
     done = imported(f"hudi_bridge.connectors.{connector}", absent)
     assert done.returncode == 1
     *_, last = done.stderr.splitlines()
-    expected = f"hudi_bridge.connectors.{connector} needs {absent}: pip install 'hudi-bridge[{connector}]'"
+    expected = f"hudi_bridge.connectors.{connector} needs {absent}: {how_to_install(connector)}"
     assert last == f"ModuleNotFoundError: {expected}"
     assert "direct cause of the following exception" in done.stderr
 
@@ -48,7 +50,7 @@ def test_a_catalog_without_its_client_says_which_extra_to_install(uri: str, abse
     asked = f"open_catalog({uri!r}).namespaces()"
     done = imported(f"hudi_bridge.catalogs.uris; hudi_bridge.catalogs.uris.{asked}", absent)
     *_, last = done.stderr.splitlines()
-    assert last == f"ModuleNotFoundError: {by} needs {absent}: pip install 'hudi-bridge[{extra}]'"
+    assert last == f"ModuleNotFoundError: {by} needs {absent}: {how_to_install(extra)}"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_credentials_for_a_store_say_which_extra_to_install(module: str, absent:
     done = imported(f"hudi_bridge.service.{module}", absent)
     *_, last = done.stderr.splitlines()
     missing = absent.partition(".")[0]
-    assert last == f"ModuleNotFoundError: {by} needs {missing}: pip install 'hudi-bridge[{extra}]'"
+    assert last == f"ModuleNotFoundError: {by} needs {missing}: {how_to_install(extra)}"
 
 
 def test_without_rules_for_a_store_its_extra_is_not_needed() -> None:

@@ -18,6 +18,7 @@ import pytest
 from hudi_bridge import HudiTable, QueryError, RealtimeFileSplit, StorageError, TableNotFoundError, open_reader
 from hudi_bridge.catalogs.tables import registered_table
 from hudi_bridge.cli.main import run
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.connectors.duckdb import attach, attach_all
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.polars import scan
@@ -380,7 +381,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
     with pytest.raises(TableNotFoundError) as caught:
         HudiTable.open(f"{scheme}://host:8020/trips")
-    expected = f"no file system for {scheme}: {scheme}:// needs hdfs_native: pip install 'hudi-bridge[hdfs]'"
+    expected = f"no file system for {scheme}: {scheme}:// needs hdfs_native: {how_to_install('hdfs')}"
     assert str(caught.value) == f"{scheme}://host:8020/trips: not a Hudi table: {expected}"
 
 

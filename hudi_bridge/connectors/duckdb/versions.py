@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 
 TESTED = ("1.4", "1.5", "2.0")
@@ -32,7 +33,7 @@ def require_tested(version: str = duckdb.__version__) -> None:
     if _numbers(minor) < _numbers(TESTED[0]):
         raise ImportError(
             f"hudi_bridge.connectors.duckdb needs DuckDB {TESTED[0]} or newer, and this is {version}: "
-            "pip install 'hudi-bridge[duckdb]'"
+            f"{how_to_install('duckdb')}"
         )
     warnings.warn(
         f"DuckDB {version} was not tested with Hudi Bridge: conditions may lose rows; tested are {tested}", stacklevel=3

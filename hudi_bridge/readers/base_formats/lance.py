@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
 from hudi_bridge.merge.arrays import as_booleans
@@ -207,7 +208,7 @@ def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
         from lance.file import LanceFileReader  # noqa: PLC0415 - only where there are such files
     except ImportError as error:
         actual = f"Lance, and no package to read it ({error})"
-        raise UnsupportedTableError("base file format", actual, "pip install 'hudi-bridge[lance]'") from error
+        raise UnsupportedTableError("base file format", actual, how_to_install("lance")) from error
     return LanceFileReader
 
 
