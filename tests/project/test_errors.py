@@ -1,8 +1,12 @@
-"""The error tree: what each error says, what it is, and that it survives pickling."""
+"""The error tree: what each error says, what it is, that it survives pickling, and that docs/errors.md explains it."""
 
+import ast
 import pickle
+import re
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +87,18 @@ CASES: tuple[tuple[type[HudiReadError], dict[str, Any], str], ...] = (
     (StorageError, {"path": "p", "operation": "list", "reason": "r", "errno": None}, "p: cannot list: r"),
     (MergeError, {"merge_mode": "m", "record_key": "k", "reason": "r"}, "record 'k' under m: r"),
 )
+PAGE = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+FOREIGN = {
+    "403",
+    "Metadata not found",
+    "No module named 'hudi_bridge'",
+    "Permission denied",
+    "Unexpected PUFFIN file format",
+    "access denied",
+}
+"""Texts on the page that stores, engines and Python have."""
+_FRAMES = re.compile(r"…|: found |, expected |, supported: |^unsupported |: |\.avro$")
+"""What stands between the literal parts of a message."""
 BUILT_INS = {TableNotFoundError: FileNotFoundError, DataFileGoneError: FileNotFoundError, QueryError: ValueError}
 
 
@@ -145,3 +161,36 @@ def test_every_class_is_exported_and_covered() -> None:
     kinds = {kind for kind, _, _ in CASES} | {HudiReadError}
     exported = {getattr(hudi_bridge, name) for name in hudi_bridge.__all__}
     assert kinds == {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Exception)}
+
+
+def test_the_page_has_a_section_for_every_class() -> None:
+    sections = re.findall(r"^## (\w+Error)$", PAGE, re.MULTILINE)
+    assert sections == [
+        HudiReadError.__name__,
+        *dict.fromkeys(kind.__name__ for kind in sorted({kind for kind, _, _ in CASES}, key=by_definition)),
+    ]
+
+
+def by_definition(kind: type[HudiReadError]) -> int:
+    return list(vars(hudi_bridge.errors)).index(kind.__name__)
+
+
+def test_the_page_quotes_messages_that_there_are() -> None:
+    cells = re.findall(r"^\| (`.*?`[^|]*) \|", PAGE.split("\n## TableNotFoundError\n")[1], re.MULTILINE)
+    messages = {message for cell in cells for message in re.findall(r"`([^`]+)`", cell)}
+    assert messages > FOREIGN
+    parts = {part for message in messages - FOREIGN for part in _FRAMES.split(message) if part.strip()}
+    assert len(parts) > len(messages)
+    assert {part for part in parts if not any(part in text for text in texts_of_the_package())} == set()
+
+
+@cache
+def texts_of_the_package() -> frozenset[str]:
+    """The literal parts of all texts in the sources of the package, but for docstrings."""
+    texts = set[str]()
+    for path in Path(hudi_bridge.__file__).parent.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        constants = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
+        texts |= {node.value for node in constants if isinstance(node.value, str)}
+    return frozenset(texts)
