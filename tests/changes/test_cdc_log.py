@@ -145,6 +145,7 @@ def test_a_file_that_is_gone_since_the_plan_is_named(tmp_path: Path) -> None:
         dataset.to_table()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["mor_op_key_only", "mor_data_before", "cow_data_before_after"])
 def test_json_of_every_type_is_that_of_hudi_byte_for_byte(name: str) -> None:
     folder = golden_change_data(name)

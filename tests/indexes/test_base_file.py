@@ -174,6 +174,7 @@ def test_a_cut_file_is_corrupt(tmp_path: Path) -> None:
             rows(base_file(tmp_path, data[:size]), ["key0100"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("byte", [0x00, 0x7F, 0xFF])
 def test_damage_is_an_error_or_changes_only_values(tmp_path: Path, byte: int) -> None:
     data = hfile_of_levels(BLOCKS[:4], 3, 2)

@@ -223,6 +223,7 @@ def test_values_that_count_as_nulls_are_values_unless_it_is_sure(
     assert range_of(0, 0, {}) == (None, None, False)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["f_long_strings_120", "f_long_texts_partitions_120", "f_long_texts_row_groups_120"])
 @pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
 def test_conditions_on_long_texts_lose_no_row(name: str, query: str) -> None:

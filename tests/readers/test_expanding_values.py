@@ -48,6 +48,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return writer.folder
 
 
+@pytest.mark.heavy
 def test_batches_are_bounded_by_what_they_expand_to(table: Path) -> None:
     rows, most = 0, 0
     for batch in HudiTable.open(table).snapshot().to_batches():
@@ -159,6 +160,7 @@ def test_no_more_is_read_than_it_takes_to_know() -> None:
     assert file.sizes == before
 
 
+@pytest.mark.heavy
 def test_many_columns_with_harmless_dictionaries_make_no_short_batches() -> None:
     texts = {f"c{number}": [f"{row % 300:08}" for row in range(20_000)] for number in range(200)}
     _, values, chunks = counting(pa.table(texts))

@@ -106,6 +106,7 @@ def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
     assert found == [1, 1]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("is_left_early", [False, True])
 def test_the_memory_for_logs_is_kept_and_no_file_stays(
     is_left_early: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

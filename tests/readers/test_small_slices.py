@@ -88,6 +88,7 @@ def test_slices_have_the_same_rows_together_as_alone(name: str, alone: list[Real
         assert not alone
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [*TABLES, "e_virtual_keys_120", "b_sql_partial_120"])
 def test_rows_of_keys_are_the_same_together_as_alone(name: str, alone: list[RealtimeFileSplit]) -> None:
     slices = slices_of(golden_table(name))

@@ -322,6 +322,7 @@ def test_a_folder_that_leads_back_to_itself_ends(table: Path) -> None:
     assert differences(whole, read(table)) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", [ONE_SLICE, LAYOUT_1, HFILE_BLOCKS])
 def test_random_damage_never_escapes_the_error_tree(tmp_path: Path, case: str) -> None:
     table = copy_of(case, tmp_path)

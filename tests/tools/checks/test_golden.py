@@ -56,6 +56,7 @@ DEEP = ("h", "q_cdc_move_120", "trips", "variants")
 """The archives, or names in them, of which all data are read."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("archive", sorted(path.name.partition(".")[0] for path in ARCHIVES.glob("*.tar.xz")))
 def test_nothing_else_is_wrong_with_golden_tables(archive: str) -> None:
     tables = _tables(_unpacked(ARCHIVES / f"{archive}.tar.xz"))

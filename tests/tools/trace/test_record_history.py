@@ -150,6 +150,7 @@ def plain_values(version: RecordVersion, rule: MergeRule) -> tuple[object, ...]:
     return tuple(0 if value is None and rule.precedence.nulls_as_zero else value for value in version.ordering)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", STORIES)
 def test_every_story_ends_in_the_row_of_the_snapshot(case: str) -> None:
     table = open_golden(case)
