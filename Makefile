@@ -136,8 +136,8 @@ clean: ## Remove everything that make and the tools created
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
-dist: $(SITE)/.installed ## Build sdist and wheel; try the wheel in fresh environments, bare and with each extra
-	$(SITE)/bin/python -m tools.try_wheel
+dist: ## Build sdist and wheel; try the wheel in fresh environments, bare and with each extra
+	"$(PYTHON)" -m tools.try_wheel
 
 lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without hudi --without playwright --without pyspark -m "$(QUICK)" \

@@ -163,7 +163,7 @@ def requirements_of(project: Mapping[str, dict[str, list[str]]]) -> Iterable[str
 
 def lower_bound(requirement: str) -> tuple[str, str]:
     """The name and the lowest version of a requirement."""
-    bounds = re.fullmatch(r"([A-Za-z0-9_-]+)>=([0-9.]+)(,<[0-9.]+)?", requirement)
+    bounds = re.fullmatch(r"([A-Za-z0-9_-]+)(?:\[[a-z,-]+\])?>=([0-9.]+)(?:,<[0-9.]+)?", requirement)
     if not bounds:
         raise SystemExit(f"no lowest version in {requirement}")
     return bounds[1], bounds[2]
