@@ -33,6 +33,8 @@ LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
 # Releases of DuckDB before the one that the other tests have.
 OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
+# Connectors to libraries that have an environment of their own, one after the other; what these warn of is theirs.
+LIBRARY_TESTS := tests/connectors/check_daft.py tests/connectors/check_dask.py tests/connectors/check_ray.py -W default
 DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py
 
 # Without byte code, each of some hundred processes that tests start would compile the package anew.
@@ -53,6 +55,7 @@ check: lint types ## Check style, types, units, properties, and the golden table
 
 full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
+	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
 	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
 	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
 	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm
@@ -110,9 +113,10 @@ coverage: $(INSTALLED) ## Show the lines and branches that no test without a JVM
 golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as Arrow
 	$(PYTEST) tests/table/test_golden.py
 
-matrix: jdks $(SPARK35_INSTALLED) ## Compare the golden tables through every engine; print the counts (JDKs)
+matrix: jdks $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## Compare the golden tables through every engine; print the counts (JDKs)
 	$(PYTEST) tests/table/test_golden.py tests/connectors/duckdb/test_duckdb_golden.py \
 		tests/connectors/polars/test_polars_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
+	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS) -k hudi --matrix
 	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
 		$(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py \
@@ -143,13 +147,15 @@ lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.tom
 	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without hudi --without playwright --without pyspark -m "$(QUICK)" \
 		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
 		--ignore=tests/project/test_exported_names.py
+	$(LOWEST)/bin/python -m pytest $(LIBRARY_TESTS)
 
 duckdb: $(OLDER_DUCKDBS:=/.installed) ## Run the tests of views with DuckDB 1.4 and 1.5, and its iceberg extension with the service
 	@for environment in $(OLDER_DUCKDBS); do \
 		$$environment/bin/python -m pytest $(SPREAD) $(DUCKDB_TESTS) -m "not long" --hypothesis-profile=quick || exit 1; done
 	.venv-duckdb15/bin/python -m pytest tests/service/check_duckdb_iceberg.py
 
-libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the blocks of docs/with-other-libraries.md with those libraries
+libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the tests of Daft, Dask and Ray, and the blocks of docs/with-other-libraries.md
+	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
 # What each environment holds, and by which Python, is in tools/environment.py.

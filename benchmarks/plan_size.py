@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hudi_bridge.config import QueryType, read_table_config
-from hudi_bridge.connectors.spark.plan import SplitPickles, pack
+from hudi_bridge.connectors.spark.plan import SplitPickles
+from hudi_bridge.connectors.split_tasks import pack
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState

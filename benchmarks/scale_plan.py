@@ -23,7 +23,8 @@ from benchmarks.lookup import SlowFileSystem
 from benchmarks.machine import facts
 from benchmarks.many_files import WANTED_KEY, WANTED_PARTITION, ManyFiles
 from benchmarks.process_tree import own_peak_bytes
-from hudi_bridge.connectors.spark.plan import SplitPickles, pack
+from hudi_bridge.connectors.spark.plan import SplitPickles
+from hudi_bridge.connectors.split_tasks import pack
 from hudi_bridge.table import HudiTable
 
 BASE_BYTES, LOG_BYTES = 120 << 20, 8 << 20

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.changes.images import own_images
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.common.operations import current_context, operation
@@ -28,7 +29,7 @@ from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
@@ -294,8 +295,10 @@ class HudiDataset(ds.FileSystemDataset):
             return self._plan.splits(request.row_filter)
         return self._selection.iter_select(request)
 
-    def explain(self, filter: pc.Expression | None = None, columns: Columns = None) -> Explanation:
-        """What a scan of these columns with this filter reads, and what ruled out the rest.
+    def explain(
+        self, filter: pc.Expression | None = None, columns: Columns = None, *, meta_columns: bool = True
+    ) -> Explanation:
+        """What a scan with these arguments reads, and what ruled out the rest.
 
         The scan is planned as it would be, and the footers of the base files that remain are read, but no row is.
 
@@ -305,7 +308,8 @@ class HudiDataset(ds.FileSystemDataset):
         """
         if self.query_type is QueryType.CHANGES:
             raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
-        request, notes = self._request(self._names(columns), filter), PlanNotes()
+        names = own_columns(self.schema.names) if columns is None and not meta_columns else self._names(columns)
+        request, notes = self._request(names, filter), PlanNotes()
         slices = [file_slice for split in self._selection.select(request, notes=notes) for file_slice in split.slices]
         extents = map_in_threads(partial(read_extent, self._storage, request=request), slices, REQUESTS_AT_ONCE)
         return explained(self._plan, request, zip(slices, extents, strict=True), notes)
@@ -353,7 +357,7 @@ class HudiDataset(ds.FileSystemDataset):
         if self.query_type is QueryType.CHANGES:
             raise QueryError("get", "changes, which have no record keys", "a snapshot, or the rows of a range")
         if columns is None:
-            columns = self.schema.names if meta_columns else self._own_names()
+            columns = self.schema.names if meta_columns else own_columns(self.schema.names)
         request = self._request(list(column_names(columns)), None)
         request = replace(request, record_keys=spellings_of(keys, self.context), is_materialized=True)
         schema = pa.schema([self.schema.field(name) for name in request.columns])
@@ -379,20 +383,21 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> BatchScanner:
         """A scan of some columns, or of expressions over columns, for the rows that pass the filter.
 
-        Without ``columns`` and ``meta_columns``, Hudi's own columns are left out. ``to_table``, ``to_batches`` and
-        ``head`` take the same arguments.
+        Without ``columns`` and ``meta_columns``, Hudi's own columns are left out, and those of images of changes.
+        ``to_table``, ``to_batches`` and ``head`` take the same arguments.
 
         The other options of pyarrow only tune its own readers; they are accepted and have no effect.
 
         Raises:
-            QueryError: a column or the filter does not fit the table.
+            QueryError: a column or the filter does not fit the table, or images that are JSON are to lack columns.
             TypeError: pyarrow has no such option.
         """
         if unknown := options.keys() - _OPTIONS_OF_ARROW:
             # A misspelled ``filter`` must not be ignored.
             raise TypeError(f"scanner() got an unexpected keyword argument {min(unknown)!r}")
         if columns is None and not meta_columns:
-            columns = self._own_names()
+            is_changes = self.query_type is QueryType.CHANGES
+            columns = own_images(self.schema) if is_changes else own_columns(self.schema.names)
         names = self._names(columns)
         request = self._request(names, filter)
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -553,10 +558,6 @@ class HudiDataset(ds.FileSystemDataset):
             raise error
         _LOG.info("%s: planned again as of %s: %s", self._storage.shown_path, newer.plan.instant, error)
         self._selection = newer
-
-    def _own_names(self) -> list[str]:
-        """The columns of the table that are not Hudi's own."""
-        return [name for name in self.schema.names if name not in META_COLUMNS]
 
     def _names(self, columns: Columns) -> list[str]:
         if columns is None:

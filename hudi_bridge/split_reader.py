@@ -30,6 +30,7 @@ from hudi_bridge.readers.fetch_ahead import FilesOfSlice, LargeFetchSlot
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
@@ -124,15 +125,20 @@ def open_reader(
     columns: Sequence[str] | None = None,
     row_filter: pc.Expression | None = None,
     filesystem: Any = None,  # noqa: ANN401 - of any library
+    meta_columns: bool = True,
 ) -> RealtimeCompactedReader:
     """Opens a reader for a split; the split is all it needs.
 
-    ``columns`` are the columns to read, by default all; ``row_filter`` is applied exactly. ``filesystem`` is as for
-    ``HudiTable.open``.
+    ``columns`` are the columns to read, by default all, without Hudi's own unless ``meta_columns``; ``row_filter`` is
+    applied exactly. ``filesystem`` is as for ``HudiTable.open``.
 
     Raises:
-        QueryError: a column or the filter does not fit the table.
+        QueryError: a column or the filter does not fit the table, or the images of changes are to lack columns.
     """
+    if columns is None and not meta_columns:
+        if isinstance(split, ChangeSplit):
+            raise QueryError("meta_columns", "False for a split of changes", "a dataset, or the columns of its images")
+        columns = own_columns(split.context.schema.names)
     return open_reader_in(split.context.open_storage(filesystem), split, columns, row_filter)
 
 

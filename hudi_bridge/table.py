@@ -65,6 +65,15 @@ class OpenArguments(TypedDict):
     storage_options: StorageOptions | None
 
 
+class RowsArguments(TypedDict):
+    """Which rows a function of a connector reads: see ``rows_of``."""
+
+    as_of: InstantLike | None
+    read_optimized: bool
+    after: InstantLike | None
+    up_to: InstantLike | None
+
+
 class HudiTable:
     """A table with its timeline as of when it was opened; ``refresh`` it to see later commits."""
 
@@ -512,3 +521,20 @@ def opened(path_or_table: PathLike | HudiTable, arguments: OpenArguments) -> Hud
         if value is not None:
             raise QueryError(name, "an open table beside it", "a path to open with it")
     return path_or_table
+
+
+def rows_of(table: HudiTable, rows: RowsArguments) -> "dataset.HudiDataset":
+    """The rows of ``query(as_of)`` or, if asked, of the base files alone, or those that a range of commits has written.
+
+    Raises:
+        QueryError: the arguments exclude one another.
+        InstantNotReadableError: files of the instant or of the range have been removed, or are incomplete.
+    """
+    as_of, after, up_to = rows["as_of"], rows["after"], rows["up_to"]
+    if up_to is not None and after is None:
+        raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
+    if after is None:
+        return table.read_optimized(as_of) if rows["read_optimized"] else table.query(as_of)
+    if as_of is not None or rows["read_optimized"]:
+        raise QueryError("after", repr(after), "neither as_of nor read_optimized beside it")
+    return table.incremental(after, up_to)

@@ -66,11 +66,11 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         requirements=("-e", ".[cli,iceberg]", "--group", "duckdb15"), unpinned=frozenset({"duckdb"}), is_oldest=True
     ),
     ".venv-libraries": Environment(
-        requirements=("-e", ".[cli]", "--group", "libraries"),
+        requirements=("-e", ".[cli,daft,dask,ray]", "--group", "libraries"),
         unpinned=frozenset({"pyarrow"}),  # Daft needs an older one than the other tests have
     ),
     ".venv-lowest": Environment(
-        requirements=("-e", f".[{EXTRAS},lance]", "--group", "lowest"),
+        requirements=("-e", f".[{EXTRAS},daft,dask,lance,ray]", "--group", "lowest"),
         unpinned=frozenset({"botocore", "s3transfer"}),  # their versions go with that of boto3
         is_lowest=True,
         is_oldest=True,

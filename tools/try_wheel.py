@@ -18,7 +18,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from tools.environment import CONSTRAINTS, ROOT, UV, create, fetch_uv, install, run
+from tools.environment import CONSTRAINTS, ROOT, UV, create, fetch_uv, install, pinned_lines, run
 
 DIST = ROOT / "dist"
 BARE = ""
@@ -60,6 +60,25 @@ from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.service.server import IcebergService
 assert IcebergService and publish_table
 """,
+    "daft": f"""
+from daft import col
+from hudi_bridge.connectors.daft import read
+assert read("trips").count_rows() == {ROWS}
+assert read("trips").where(col("city") == "sf").select("fare").column_names == ["fare"]
+""",
+    "dask": f"""
+from hudi_bridge.connectors.dask import read
+assert len(read("trips")) == {ROWS}
+assert list(read("trips")[["fare"]].compute().columns) == ["fare"]
+""",
+    "ray": f"""
+import os
+os.environ |= {{"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}}
+import ray
+from hudi_bridge.connectors.ray import read
+ray.init(num_cpus=1, include_dashboard=False)
+assert read("trips").count() == {ROWS}
+""",
     "serve": "from hudi_bridge.service import oidc, server",
     "azure": "from azure.storage.filedatalake import generate_directory_sas",
     "gcs": "import google.auth.downscoped, google.auth.transport.requests",
@@ -86,6 +105,10 @@ assert HudiBridgeDataSource.name() == "hudi_bridge" and spark.read and spark.reg
 """,
 }
 """What runs in the environment of each extra after ``READ``, in a folder with the table ``trips``."""
+OLDER_ARROW = {"daft"}
+"""Extras that need an older PyArrow than constraints.txt pins."""
+WARNING = {"daft", "ray"}
+"""Extras whose libraries warn of themselves."""
 COMMANDS = {
     "cli": (
         ("demo",),
@@ -157,9 +180,13 @@ def try_out(wheel: Path, extra: str, python: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hudi-bridge-dist-") as name:
         folder = Path(name)
         create(folder / "venv", python)
-        install(folder / "venv", f"{wheel}[{extra}]" if extra else str(wheel))
+        constraints = folder / "constraints.txt"
+        lines = (line for line in pinned_lines() if extra not in OLDER_ARROW or not line.startswith("pyarrow=="))
+        constraints.write_text("\n".join(lines), encoding="utf-8")
+        install(folder / "venv", f"{wheel}[{extra}]" if extra else str(wheel), constraints=constraints)
         binaries = folder / "venv" / "bin"
-        run(binaries / "python", "-W", "error", "-c", READ + TRIALS[extra], cwd=folder)
+        warnings = "default" if extra in WARNING else "error"
+        run(binaries / "python", "-W", warnings, "-c", READ + TRIALS[extra], cwd=folder)
         for arguments in COMMANDS.get(extra, ()):
             run(binaries / "hudi-bridge", *arguments, cwd=folder)
     print(f"== {extra or 'bare'}: works", flush=True)

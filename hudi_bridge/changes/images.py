@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.changes.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, json_texts
 from hudi_bridge.changes.split import AFTER, BEFORE, INSTANT, OPERATION, ChangeFormat, ChangeSplit
+from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import AvroRecord
-from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN, own_columns
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 _NOT_STORED = (*META_COLUMNS, OPERATION_COLUMN)
@@ -65,6 +67,24 @@ class Changes:
             return self.instants
         images = {BEFORE: self.before, AFTER: self.after}[name]
         return images.json(split) if split.change_format is ChangeFormat.CDC else images.rows
+
+
+def own_images(schema: pa.Schema) -> dict[str, pc.Expression]:
+    """The columns of changes as expressions that leave meta columns out of the images.
+
+    Raises:
+        QueryError: the images are JSON, as in Hudi's queries.
+    """
+    columns = {name: pc.field(name) for name in schema.names}
+    for name in (BEFORE, AFTER):
+        kind: Any = schema.field(name).type
+        if not pa.types.is_struct(kind):
+            raise QueryError("meta_columns", "False for images that are JSON", f"the format {ChangeFormat.ROWS}")
+        names = own_columns(field.name for field in kind)
+        image = pc.make_struct(*(pc.field(name, field) for field in names), field_names=names)
+        missing = pa.scalar(None, pa.struct([kind.field(field) for field in names]))
+        columns[name] = pc.if_else(pc.field(name).is_valid(), image, missing)
+    return columns
 
 
 def structs(columns: list[Column], names: list[str], is_null: "pa.BooleanArray | None" = None) -> Structs:

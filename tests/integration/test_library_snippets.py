@@ -1,8 +1,7 @@
-"""The pages and examples that need other libraries, in an environment that has them; see tests/support/snippets.py."""
+"""The pages that need other libraries, in an environment that has them; see tests/support/snippets.py."""
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -10,19 +9,17 @@ from tests.support.snippets import ROOT, blocks_of
 
 PYTHON = ROOT / ".venv-libraries" / "bin" / "python"
 PAGES = blocks_of("tests/integration/test_library_snippets.py")
-EXAMPLES = ("daft", "dask", "ray")
 TIMEOUT_SECONDS = 300
 RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 """Ray writes no token into the home of whoever tests, and tells nobody of the test."""
 
 
 def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program with the libraries; it, and Ray's workers, find the examples."""
-    path = os.pathsep.join((str(ROOT), str(ROOT / "examples")))
+    """Run a program with the libraries."""
     done = subprocess.run(
         [str(PYTHON), "-m", f"tests.integration.{module}", *arguments],
         cwd=ROOT,
-        env=os.environ | RAY | {"PYTHONPATH": path},
+        env=os.environ | RAY | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -37,9 +34,3 @@ def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_blocks_of_a_page_work_with_the_libraries(page: str) -> None:
     ran = run("library_blocks", page).stdout.split()
     assert {block.place for block in PAGES[page]} <= set(ran)
-
-
-@pytest.mark.engine("libraries")
-@pytest.mark.parametrize("library", EXAMPLES)
-def test_an_example_reads_the_rows_and_passes_on_columns_and_conditions(library: str, tmp_path: Path) -> None:
-    run(f"check_{library}_example", str(tmp_path))

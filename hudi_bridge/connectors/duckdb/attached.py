@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.changes.images import own_images
 from hudi_bridge.changes.split import ChangeFormat, change_schema
 from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.common.threads import most_at_once
@@ -50,6 +51,7 @@ from hudi_bridge.inspection import (
     inspect_timeline,
 )
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.split_reader import reading_error
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
@@ -183,6 +185,7 @@ def attach(
     up_to: InstantLike | None = None,
     cache: PathLike | None = None,
     cache_bytes: int = CACHE_BYTES,
+    meta_columns: bool = True,
 ) -> "Attached":
     """Creates views of a table, named ``name`` and ``name`` with a suffix.
 
@@ -197,7 +200,8 @@ def attach(
     ``path_or_table`` is a path or URI as for ``HudiTable.open``, with its ``filesystem``, ``options``, ``payloads``,
     ``log_memory_bytes`` and ``storage_options``, or an open table. ``as_of`` is that of ``HudiTable.snapshot``. With
     ``after``, and optionally ``up_to``, there are also views of that range of commits, as for ``HudiTable.incremental``
-    and ``HudiTable.changes``.
+    and ``HudiTable.changes``. Without ``meta_columns``, the views of rows lack Hudi's own columns, and so do the images
+    of changes.
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
@@ -219,7 +223,8 @@ def attach(
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = merge_store(cache, cache_bytes)
-    return Attached(connection, table, name, as_of, None if after is None else (after, up_to), merges)
+    commits = None if after is None else (after, up_to)
+    return Attached(connection, table, name, as_of, commits, merges, meta_columns=meta_columns)
 
 
 class Attached:
@@ -233,6 +238,8 @@ class Attached:
         as_of: InstantLike | None,
         commits: tuple[InstantLike, InstantLike | None] | None,
         merges: MergeStore,
+        *,
+        meta_columns: bool = True,
     ) -> None:
         """Creates the views; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
@@ -247,6 +254,7 @@ class Attached:
         self.name = name
         self._scans = NativeScanPlanner(connection, table.storage, self._errors)
         self._merges = merges
+        self._meta_columns = meta_columns
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
         self._create_views()
@@ -333,8 +341,12 @@ class Attached:
         scanned = ((split.base_path, split) for split in scan.splits if scan.reads(split))
         self._scanned |= {self._scans.location(path): split for path, split in scanned if path is not None}
         if scan.plan.reason is not None:
-            return Source(dataset.schema, dataset.to_batches, self._errors).rows_in(self.connection)
-        return native_view(self.connection, storage, dataset, scan, self._merges, self._errors)
+            rows = Source(dataset.schema, dataset.to_batches, self._errors).rows_in(self.connection)
+        else:
+            rows = native_view(self.connection, storage, dataset, scan, self._merges, self._errors)
+        if self._meta_columns:
+            return rows
+        return rows.project(", ".join(map(quote_identifier, own_columns(rows.columns))))
 
     def _sources(self) -> dict[str, Source]:
         """The other views, by name."""
@@ -349,9 +361,12 @@ class Attached:
         }
         if self._commits:
             incremental = table.incremental(*self._commits)
-            sources[name + INCREMENTAL] = Source(incremental.schema, incremental.to_batches, errors)
-            changes = change_schema(table.schema, ChangeFormat.ROWS)
-            sources[name + CHANGES] = Source(changes, self._read_changes(), errors)
+            names = incremental.schema.names
+            sources[name + INCREMENTAL] = Source(
+                _selected(incremental.schema, self._chosen(names)), incremental.to_batches, errors
+            )
+            image = _selected(table.schema, self._chosen(table.schema.names))
+            sources[name + CHANGES] = Source(change_schema(image, ChangeFormat.ROWS), self._read_changes(), errors)
             self._next_after = incremental.next_after
         return sources
 
@@ -359,7 +374,17 @@ class Attached:
         """Reads the changes of the range; planned at the first query, since their files may have been removed."""
         table, commits = self.table, self._commits or (EARLIEST, None)
         plan = cache(lambda: table.changes(*commits))
-        return lambda columns, row_filter: plan().to_batches(list(columns), row_filter)
+        if self._meta_columns:
+            return lambda columns, row_filter: plan().to_batches(list(columns), row_filter)
+        own = own_images(change_schema(table.schema, ChangeFormat.ROWS))
+        return lambda columns, row_filter: plan().to_batches({name: own[name] for name in columns}, row_filter)
+
+    def _chosen(self, names: list[str]) -> list[str]:
+        return names if self._meta_columns else own_columns(names)
+
+
+def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
 
 
 def _read_table(inspect: Callable[[], pa.Table]) -> Read:

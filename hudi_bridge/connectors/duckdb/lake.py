@@ -109,6 +109,7 @@ def attach_all(
     as_of: InstantLike | None = None,
     cache: PathLike | None = None,
     cache_bytes: int = CACHE_BYTES,
+    meta_columns: bool = True,
 ) -> "Lake":
     """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
 
@@ -116,7 +117,7 @@ def attach_all(
     connection see it. ``root`` is a path or URI; ``filesystem``, ``options``, ``payloads``, ``log_memory_bytes`` and
     ``storage_options`` are those of ``HudiTable.open``, for all tables. ``as_of`` is that of ``HudiTable.snapshot``,
     for all tables whose names tell no instant. ``cache`` and ``cache_bytes`` are those of ``attach``, for all tables
-    together.
+    together, and ``meta_columns`` is that of ``attach``.
 
     Raises:
         QueryError: the connection has a database with this name, the folder is itself a table, or an option is unknown
@@ -131,7 +132,8 @@ def attach_all(
     require_read_options(options or {})
     merging = MergingByTable(options=options or {}, payloads=payloads or {}, log_memory_bytes=log_memory_bytes)
     merges = merge_store(cache, cache_bytes)
-    return Lake(connection, Roots(folders=(folder,), tables={}), name, merging, merges, as_of)
+    roots = Roots(folders=(folder,), tables={})
+    return Lake(connection, roots, name, merging, merges, as_of, meta_columns=meta_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +164,8 @@ class Lake:
         merging: MergingByTable,
         merges: MergeStore,
         as_of: InstantLike | None = None,
+        *,
+        meta_columns: bool = True,
     ) -> None:
         self.connection = connection
         self.name = name
@@ -169,6 +173,7 @@ class Lake:
         self._merging = merging
         self._merges = merges
         self._as_of = as_of
+        self._meta_columns = meta_columns
         self._tables: dict[tuple[Namespace, str], HudiTable] = {}
         self._attached: dict[_Asked, Attached] = {}
         self._listings: dict[Namespace, list[str]] = {}
@@ -431,7 +436,9 @@ class Lake:
             with self.connection.cursor() as cursor:
                 self._create_schema(cursor, asked.schema)
                 cursor.execute(f"USE {self._qualified(asked.schema)}")
-                attached = Attached(cursor, table, asked.view, asked.as_of, None, self._merges)
+                attached = Attached(
+                    cursor, table, asked.view, asked.as_of, None, self._merges, meta_columns=self._meta_columns
+                )
                 if asked.read_optimized_as is not None:
                     name = self._qualified(asked.schema, asked.read_optimized_as)
                     base_files = self._qualified(asked.schema, asked.view + READ_OPTIMIZED)

@@ -5,14 +5,15 @@ from functools import partial
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from hudi_bridge.connectors.polars.conditions import columns_of, condition_of, frame_of
 from hudi_bridge.dataset import HudiDataset
-from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.storage.storage import PathLike, StorageOptions
-from hudi_bridge.table import HudiTable, OpenArguments, opened
+from hudi_bridge.table import HudiTable, OpenArguments, RowsArguments, opened, rows_of
 from hudi_bridge.timeline.instant import InstantLike
 
 
@@ -28,6 +29,7 @@ def scan(
     read_optimized: bool = False,
     after: InstantLike | None = None,
     up_to: InstantLike | None = None,
+    meta_columns: bool = True,
 ) -> pl.LazyFrame:
     """The rows of a table as a lazy frame: its snapshot or, if asked, the base files alone or a range of commits.
 
@@ -35,7 +37,8 @@ def scan(
     ``payloads``, ``log_memory_bytes`` and ``storage_options`` are those of ``HudiTable.open``, and ``as_of`` is that of
     ``HudiTable.snapshot``.
     ``read_optimized`` leaves out the changes in log files. ``after``, and optionally ``up_to``, ask for the rows that
-    commits in that range have written, as ``HudiTable.incremental`` does.
+    commits in that range have written, as ``HudiTable.incremental`` does. Without ``meta_columns``, the frame lacks
+    Hudi's own columns.
 
     The frame stays at the instant that was newest at the time of this call, or at ``as_of``. No rows are read before
     Polars collects the frame, and each collection reads them anew. Errors of reading are raised by Polars as they are.
@@ -47,10 +50,6 @@ def scan(
         UnsupportedTableError: the table uses something that cannot be read correctly, or has a column whose type Polars
             lacks.
     """
-    if up_to is not None and after is None:
-        raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
-    if after is not None and (as_of is not None or read_optimized):
-        raise QueryError("after", repr(after), "neither as_of nor read_optimized beside it")
     table = opened(
         path_or_table,
         OpenArguments(
@@ -61,9 +60,8 @@ def scan(
             storage_options=storage_options,
         ),
     )
-    if after is not None:
-        return scan_dataset(table.incremental(after, up_to))
-    return scan_dataset(table.read_optimized(as_of) if read_optimized else table.query(as_of))
+    rows = rows_of(table, RowsArguments(as_of=as_of, read_optimized=read_optimized, after=after, up_to=up_to))
+    return _lazy(rows, rows.schema.names if meta_columns else own_columns(rows.schema.names))
 
 
 def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:
@@ -72,19 +70,25 @@ def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:
     Raises:
         UnsupportedTableError: Polars lacks the type of a column.
     """
+    return _lazy(dataset, dataset.schema.names)
+
+
+def _lazy(dataset: HudiDataset, names: list[str]) -> pl.LazyFrame:
+    schema = pa.schema([dataset.schema.field(name) for name in names])
     # A dataset is planned once, so a plan that has it twice may read it once.
-    return register_io_source(partial(_frames, dataset), schema=columns_of(dataset.schema), is_pure=True)
+    return register_io_source(partial(_frames, dataset, names), schema=columns_of(schema), is_pure=True)
 
 
 def _frames(
     dataset: HudiDataset,
+    all_names: list[str],
     with_columns: list[str] | None,
     predicate: pl.Expr | None,
     n_rows: int | None,
     batch_size: int | None,
 ) -> Iterator[pl.DataFrame]:
     """The frames of one collection, as ``register_io_source`` asks for them."""
-    names = dataset.schema.names if with_columns is None else with_columns
+    names = all_names if with_columns is None else with_columns
     used = () if predicate is None else predicate.meta.root_names()
     needed = list(dict.fromkeys((*names, *used)))
     # Polars asks for the first rows, of which it wants those that pass.

@@ -37,9 +37,10 @@ from hudi_bridge.connectors.spark.deleted_rows import (
 )
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.jvm import Jvm, KeptBatches, Reports, jvm_of, run_and_keep
-from hudi_bridge.connectors.spark.plan import Listing, pack
+from hudi_bridge.connectors.spark.plan import Listing
 from hudi_bridge.connectors.spark.slice_deltas import BLOCKS, ROWS, DeltaJob, DeltaTask, MergedSlice
 from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
+from hudi_bridge.connectors.split_tasks import pack
 
 # About what opening a base file costs, as bytes of a task.
 _FOOTER_WEIGHT = 1 << 18

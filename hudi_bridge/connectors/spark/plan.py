@@ -4,9 +4,7 @@
 fails if Hudi's cleaner has removed some. A ``Listing`` has all splits, a ``Plan`` the tasks that read them.
 """
 
-import heapq
 import io
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from hudi_bridge.changes.split import change_schema
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.spark.conditions import Condition, expression_of
 from hudi_bridge.connectors.spark.options import BEGIN, SparkOptions, SparkQuery
+from hudi_bridge.connectors.split_tasks import pack, weight
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import SPLITS_SCHEMA
@@ -28,10 +27,6 @@ from hudi_bridge.readers.filters import Joined, joined_by_and
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
-
-_MIN_TASK_BYTES = 4 << 20
-# Log files cost more per byte than base files: their records are decoded, merged by key, then merged with base rows.
-_LOG_WEIGHT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,28 +202,11 @@ def _filter(conditions: Sequence[Condition], schema: pa.Schema) -> pc.Expression
     return None if joined is None else joined.condition
 
 
-def pack(weights: Sequence[int], task_bytes: int, parallelism: int | None) -> list[list[int]]:
-    """Groups splits into tasks of about ``task_bytes``, given their weights in bytes; returns their indexes by task.
-
-    A split larger than that is a task of its own. A small table is divided among ``parallelism`` tasks, by default the
-    number of cores of this machine.
-    """
-    cores = parallelism or os.cpu_count() or 1
-    size = min(task_bytes, max(_MIN_TASK_BYTES, sum(weights) // cores))
-    groups: list[list[int]] = [[] for _ in range(min(len(weights), sum(weights) // size + 1))]
-    lightest = [(0, group) for group in range(len(groups))]
-    for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
-        load, group = heapq.heappop(lightest)
-        groups[group].append(index)
-        heapq.heappush(lightest, (load + weights[index], group))
-    return groups
-
-
 def _listed(split: Split, pickled: bytes) -> ListedSplit:
     base_path = split.slices[0].base_path if len(split.slices) == 1 else None
     return ListedSplit(
         pickled=pickled,
-        weight=sum(part.base_size_bytes + _LOG_WEIGHT * part.log_size_bytes for part in split.slices),
+        weight=weight(split),
         base_path=base_path,
         has_logs=any(part.log_paths for part in split.slices),
     )

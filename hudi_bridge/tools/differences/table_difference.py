@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.request import RowRequest, column_names
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import EARLIEST, InstantLike
@@ -196,7 +196,7 @@ def diff(
     states = (table.planner(_instant(table, a), "a").state, table.planner(_instant(table, b), "b").state)
     plan = plan_difference(table.planner().files.listings.anew(), *states)
     schema = plan.image.schema
-    names = [name for name in schema.names if name not in META_COLUMNS] if columns is None else column_names(columns)
+    names = own_columns(schema.names) if columns is None else column_names(columns)
     request = RowRequest.of(schema, names, where)
     spelled = None if keys is None else text_column({text for key in keys for text in spelled_keys(key, plan.image)})
     instants = (states[0].instant, states[1].instant)

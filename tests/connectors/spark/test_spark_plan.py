@@ -4,7 +4,8 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.spark.options import parse_options
-from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split, pack
+from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
+from hudi_bridge.connectors.split_tasks import pack
 from tests.support.golden_cases import golden_table
 
 MB = 1 << 20
