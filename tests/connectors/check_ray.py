@@ -49,7 +49,9 @@ def cluster() -> Iterator[None]:
 
 
 def rows_of(dataset: Any) -> pa.Table:
-    return pa.concat_tables(ray.get(dataset.to_arrow_refs()), promote_options="default")
+    # Ray drops blocks without rows, and with them the columns, which only its schema has then.
+    tables = ray.get(dataset.to_arrow_refs()) or [dataset.schema().base_schema.empty_table()]
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def ids_of(dataset: Any) -> list[str]:

@@ -18,7 +18,7 @@ from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, run
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_files import cause_of
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
-from hudi_bridge.connectors.spark.options import STORAGE, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import WITH_META_COLUMNS, STORAGE, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.workers import require_same_python
@@ -53,8 +53,11 @@ def read(
     filesystem: Any = None,  # noqa: ANN401 - of any library
     payloads: Mapping[str, RecordPayload] | None = None,
     log_memory_bytes: int | None = None,
+    meta_columns: bool = True,
 ) -> DataFrame:
-    """Returns a DataFrame of ``columns`` (by default all), with the rows that meet ``filter``, a SQL condition.
+    """Returns a DataFrame of ``columns``, with the rows that meet ``filter``, a SQL condition.
+
+    By default it has all columns, without Hudi's own unless ``meta_columns``.
 
     The condition prunes partitions and row groups and filters rows on the executors; Spark checks it again. A snapshot
     is a scan of base files by Spark, with the rows that logs change: their merge is a Spark job that ends before this
@@ -78,6 +81,7 @@ def read(
     if runs_locally(spark):
         require_same_python(spark)
     given = {**(options or {}), "path": path_text(path)} | ({} if query_type is None else {QUERY_TYPE_KEY: query_type})
+    given |= {} if meta_columns else {WITH_META_COLUMNS: "false"}
     given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
     if filesystem is not None:
         raise QueryError("filesystem", repr(filesystem), "a URI, with storage_options, which executors can open")
@@ -85,7 +89,7 @@ def read(
     if log_memory_bytes is not None:
         parsed_options = replace(parsed_options, log_memory_bytes=log_memory_bytes)
     query = PinnedQuery.of(parsed_options, payloads)
-    names = selected(query.full_schema, query.options.columns if columns is None else columns).names
+    names = query.schema.names if columns is None else selected(query.full_schema, columns).names
     parsed = _NO_FILTER
     if filter is not None:
         parsed = parse_filter(spark, spark_schema(query.full_schema), filter)

@@ -267,7 +267,14 @@ class Lake:
             self._make(view)
         return self.spark.table(quoted(view.name))
 
-    def read(self, name: str, columns: Sequence[str] | None = None, filter: str | None = None) -> DataFrame:  # noqa: A002 - as ``read`` calls it
+    def read(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,  # noqa: A002 - as ``read`` calls it
+        *,
+        meta_columns: bool = True,
+    ) -> DataFrame:
         """What the view of a name shows, by ``read``: Spark scans the base files, and logs are merged at once.
 
         Raises:
@@ -282,8 +289,8 @@ class Lake:
             rows = self._rows(view)
             rows = rows if filter is None else rows.where(filter)
             return rows if columns is None else rows.select([col(quoted(column)) for column in columns])
-        options = self._options_of(view, opened)
-        return read(self.spark, opened.path, columns, filter, options=options, payloads=self._settings.payloads)
+        settings = {"options": self._options_of(view, opened), "payloads": self._settings.payloads}
+        return read(self.spark, opened.path, columns, filter, **settings, meta_columns=meta_columns)
 
     def sql(self, statement: str) -> DataFrame:
         """Makes the views that a statement may name and that are missing, and returns ``spark.sql(statement)``.

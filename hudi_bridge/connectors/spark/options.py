@@ -32,6 +32,7 @@ END = "hoodie.datasource.read.end.instanttime"
 INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
 START_OFFSET = "hoodie.datasource.streaming.startOffset"
 COLUMNS = "columns"
+WITH_META_COLUMNS = "metaColumns"
 MAX_PARTITION_BYTES = "maxPartitionBytes"
 MAX_INSTANTS_PER_TRIGGER = "maxInstantsPerTrigger"
 LOG_MEMORY_BYTES = "logMemoryBytes"
@@ -47,6 +48,7 @@ _LATEST_STATE = "latest_state"
 
 _OWN_OPTIONS = (
     COLUMNS,
+    WITH_META_COLUMNS,
     MAX_PARTITION_BYTES,
     MAX_INSTANTS_PER_TRIGGER,
     LOG_MEMORY_BYTES,
@@ -78,7 +80,7 @@ _OF_ONE_INSTANT = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 class SparkOptions:
     """What to read, and how to divide it into tasks.
 
-    ``columns`` is None for all. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
+    ``columns`` is None for all, without Hudi's own unless ``meta_columns``. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
     ``change_format`` it returns changes. If the query has more than ``native_files`` base files, this package's reader
     reads all of them. ``table_options`` and ``storage_options`` go to ``HudiTable.open``.
     """
@@ -91,6 +93,7 @@ class SparkOptions:
     change_format: ChangeFormat | None = None
     start_offset: str = EARLIEST
     columns: tuple[str, ...] | None = None
+    meta_columns: bool = True
     partition_bytes: int = DEFAULT_PARTITION_BYTES
     max_instants_per_trigger: int | None = None
     log_memory_bytes: int | None = None
@@ -115,6 +118,9 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
     if query is SparkQuery.INCREMENTAL and AS_OF in given:
         raise QueryError(AS_OF, given[AS_OF], "no time travel in an incremental query, which has an end of its own")
     changes = _change_format(given)
+    meta_columns = _flag(given, WITH_META_COLUMNS, default="true")
+    if changes is not None and not meta_columns:
+        raise QueryError(WITH_META_COLUMNS, "false for changes", "columns of their images, such as before.id")
     if query is not SparkQuery.INCREMENTAL and changes is not None:
         raise QueryError(QUERY_TYPE_KEY, query, f"{SparkQuery.INCREMENTAL}, with {INCREMENTAL_FORMAT}")
     return SparkOptions(
@@ -126,6 +132,7 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
         change_format=changes,
         start_offset=given.get(START_OFFSET.lower(), EARLIEST),
         columns=None if COLUMNS not in given else _names(given[COLUMNS]),
+        meta_columns=meta_columns,
         partition_bytes=_number(given, MAX_PARTITION_BYTES) or DEFAULT_PARTITION_BYTES,
         max_instants_per_trigger=_number(given, MAX_INSTANTS_PER_TRIGGER),
         log_memory_bytes=_number(given, LOG_MEMORY_BYTES),
@@ -200,8 +207,8 @@ def _native_files(given: Mapping[str, str]) -> int:
     return DEFAULT_NATIVE_FILES if number is None else number
 
 
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name.lower(), "false").lower()
+def _flag(given: Mapping[str, str], name: str, default: str = "false") -> bool:
+    text = given.get(name.lower(), default).lower()
     if text not in ("true", "false"):
         raise QueryError(name, repr(text), "true or false")
     return text == "true"

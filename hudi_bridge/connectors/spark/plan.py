@@ -24,6 +24,7 @@ from hudi_bridge.inspection import SPLITS_SCHEMA
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import END_SCHEMA_KEY
 from hudi_bridge.readers.filters import Joined, joined_by_and
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.table import HudiTable
@@ -104,7 +105,10 @@ class PinnedQuery:
         Raises:
             QueryError: a column does not exist.
         """
-        return selected(self.full_schema, self.options.columns)
+        columns = self.options.columns
+        if columns is None and not self.options.meta_columns:
+            columns = tuple(own_columns(self.full_schema.names))
+        return selected(self.full_schema, columns)
 
     @property
     def full_schema(self) -> pa.Schema:
@@ -160,7 +164,7 @@ class PinnedQuery:
             self.table.require_files_of(dataset.instant)
         reading = Reading(
             contexts=tuple(pickles.contexts),
-            schema=selected(self.full_schema, self.options.columns if columns is None else columns),
+            schema=self.schema if columns is None else selected(self.full_schema, columns),
             row_filter=row_filter,
             describes_splits=self._describes_splits,
         )

@@ -60,6 +60,8 @@ def test_columns(text: str, expected: tuple[str, ...]) -> None:
         ({"path": "t", "maxPartitionBytes": "128m"}, "maxPartitionBytes"),
         ({"path": "t", "maxInstantsPerTrigger": "0"}, "maxInstantsPerTrigger"),
         ({"path": "t", "pushFilters": "yes"}, "pushFilters"),
+        ({"path": "t", "metaColumns": "no"}, "metaColumns"),
+        ({"path": "t", "hoodie.datasource.query.incremental.format": "cdc", "metaColumns": "false"}, "metaColumns"),
         ({"path": "t", "columns": "[1]"}, "columns"),
         ({"path": "t", "columns": "[a"}, "columns"),
         ({"path": "t", "as.of.instant": "2026", "hoodie.datasource.query.type": "incremental"}, "as.of.instant"),

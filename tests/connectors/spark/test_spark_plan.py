@@ -49,3 +49,12 @@ def test_a_pinned_query_is_small_and_stays_where_it_is() -> None:
     again = pickle.loads(pickle.dumps(query))
     assert again.plan() == plan
     assert again.table.latest_instant == query.table.latest_instant
+
+
+def test_hudis_own_columns_are_left_out_unless_columns_are_named() -> None:
+    path = str(golden_table("a_story_v9_120"))
+    query = PinnedQuery.of(parse_options({"path": path, "metaColumns": "false"}))
+    own = [name for name in query.full_schema.names if not name.startswith("_hoodie_")]
+    assert query.schema.names == query.plan().reading.schema.names == own
+    named = PinnedQuery.of(parse_options({"path": path, "metaColumns": "false", "columns": "_hoodie_record_key"}))
+    assert named.schema.names == ["_hoodie_record_key"]

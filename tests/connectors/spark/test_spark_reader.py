@@ -327,3 +327,12 @@ def test_an_empty_table_has_no_rows(spark: SparkSession, tmp_path: Path) -> None
     shutil.copytree(golden_table("i_empty_120"), tmp_path / "table")
     assert load(spark, tmp_path / "table").count() == 0
     assert read(spark, str(tmp_path / "table")).count() == 0
+
+
+def test_hudis_own_columns_can_be_left_out(spark: SparkSession) -> None:
+    path = golden_table(STORY)
+    expected = HudiTable.open(path).snapshot().to_table(meta_columns=False)
+    for frame in (load(spark, path, metaColumns="false"), read(spark, path, meta_columns=False)):
+        assert frame.columns == expected.column_names
+        assert frame.count() == expected.num_rows
+    assert read(spark, path, ["_hoodie_record_key"], meta_columns=False).columns == ["_hoodie_record_key"]
