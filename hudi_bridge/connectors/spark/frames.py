@@ -18,7 +18,7 @@ from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, run
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_files import cause_of
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
-from hudi_bridge.connectors.spark.options import WITH_META_COLUMNS, STORAGE, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import STORAGE, WITH_META_COLUMNS, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.connectors.spark.workers import require_same_python

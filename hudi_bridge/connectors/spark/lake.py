@@ -289,8 +289,15 @@ class Lake:
             rows = self._rows(view)
             rows = rows if filter is None else rows.where(filter)
             return rows if columns is None else rows.select([col(quoted(column)) for column in columns])
-        settings = {"options": self._options_of(view, opened), "payloads": self._settings.payloads}
-        return read(self.spark, opened.path, columns, filter, **settings, meta_columns=meta_columns)
+        return read(
+            self.spark,
+            opened.path,
+            columns,
+            filter,
+            options=self._options_of(view, opened),
+            payloads=self._settings.payloads,
+            meta_columns=meta_columns,
+        )
 
     def sql(self, statement: str) -> DataFrame:
         """Makes the views that a statement may name and that are missing, and returns ``spark.sql(statement)``.
@@ -372,7 +379,7 @@ class Lake:
         if in_range is not None:
             given = {BEGIN: in_range["after"], END: in_range["up_to"]}
             bounds = {name: value for name, value in given.items() if value is not None}
-            bounds = bounds or self._settings.bounds
+            bounds = bounds or dict(self._settings.bounds)
             has_changes = in_range["kind"].lower() == CHANGES
             changes = {INCREMENTAL_FORMAT: ChangeFormat.ROWS.value} if has_changes else {}
             return {QUERY_TYPE_KEY: SparkQuery.INCREMENTAL.value, **changes, **bounds} if bounds else None

@@ -80,9 +80,10 @@ _OF_ONE_INSTANT = (SparkQuery.SNAPSHOT, SparkQuery.READ_OPTIMIZED)
 class SparkOptions:
     """What to read, and how to divide it into tasks.
 
-    ``columns`` is None for all, without Hudi's own unless ``meta_columns``. ``begin`` (exclusive) and ``end`` (inclusive) bound an incremental query; with a
-    ``change_format`` it returns changes. If the query has more than ``native_files`` base files, this package's reader
-    reads all of them. ``table_options`` and ``storage_options`` go to ``HudiTable.open``.
+    ``columns`` is None for all, without Hudi's own unless ``meta_columns``. ``begin`` (exclusive) and ``end``
+    (inclusive) bound an incremental query; with a ``change_format`` it returns changes. If the query has more than
+    ``native_files`` base files, this package's reader reads all of them. ``table_options`` and ``storage_options`` go
+    to ``HudiTable.open``.
     """
 
     path: str
