@@ -281,7 +281,7 @@ def latest_snapshot_slice(group: FileGroup, timeline: TimelineView) -> FileSlice
     in the order of their names. So overlapping writes are merged by requested time until the compaction has run, and by
     completion time after it.
     """
-    visible = _visible_slices(group, timeline)
+    visible = visible_slices(group, timeline)
     if not visible:
         return None
     latest = visible[-1]
@@ -302,7 +302,7 @@ def latest_read_optimized_slice(group: FileGroup, timeline: TimelineView) -> Fil
     The slice keeps its log files, so that a caller can report what a read of the base file leaves out.
     """
     pending = timeline.pending_compactions.get((group.partition_path, group.file_id))
-    visible = _visible_slices(group, timeline)
+    visible = visible_slices(group, timeline)
     for position in range(len(visible) - 1, -1, -1):
         base = visible[position].base_file
         if base is not None and base.instant_time != pending:
@@ -313,7 +313,8 @@ def latest_read_optimized_slice(group: FileGroup, timeline: TimelineView) -> Fil
     return None
 
 
-def _visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]:
+def visible_slices(group: FileGroup, timeline: TimelineView) -> list[FileSlice]:
+    """The slices that were committed by the query's instant, with the one of a pending compaction; none if replaced."""
     replaced = timeline.replaced.get((group.partition_path, group.file_id))
     if replaced is not None and replaced <= timeline.query_instant:
         return []

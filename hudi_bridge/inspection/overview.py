@@ -13,6 +13,7 @@ from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.record_index import locations_of
 from hudi_bridge.indexes.record_kinds import RECORD_INDEX, VALUE, values_as_text
+from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -24,17 +25,13 @@ from hudi_bridge.timeline.instant_files import CommitMetadata, WriteStat, read_c
 _SCHEMAS = ("schema", "latest_schema")
 
 
-def _schema(**types: Any) -> pa.Schema:  # noqa: ANN401 - pyarrow has no common class in its stubs
-    return pa.schema(types)
-
-
-TIMELINE_SCHEMA = _schema(
+TIMELINE_SCHEMA = arrow_schema(
     requested_time=pa.string(),
     action=pa.string(),
     state=pa.string(),
     completion_time=pa.string(),
 )
-FILE_SLICES_SCHEMA = _schema(
+FILE_SLICES_SCHEMA = arrow_schema(
     partition_path=pa.string(),
     file_id=pa.string(),
     base_instant_time=pa.string(),
@@ -42,7 +39,7 @@ FILE_SLICES_SCHEMA = _schema(
     log_files=pa.int64(),
     log_size_bytes=pa.int64(),
 )
-FILES_SCHEMA = _schema(
+FILES_SCHEMA = arrow_schema(
     partition_path=pa.string(),
     file_id=pa.string(),
     kind=pa.string(),
@@ -50,7 +47,7 @@ FILES_SCHEMA = _schema(
     size_bytes=pa.int64(),
     path=pa.string(),
 )
-SPLITS_SCHEMA = _schema(
+SPLITS_SCHEMA = arrow_schema(
     partition_path=pa.string(),
     file_id=pa.string(),
     base_path=pa.string(),
@@ -58,8 +55,8 @@ SPLITS_SCHEMA = _schema(
     base_size_bytes=pa.int64(),
     log_size_bytes=pa.int64(),
 )
-COLUMNS_SCHEMA = _schema(name=pa.string(), type=pa.string(), nullable=pa.bool_())
-TABLE_SCHEMA = _schema(
+COLUMNS_SCHEMA = arrow_schema(name=pa.string(), type=pa.string(), nullable=pa.bool_())
+TABLE_SCHEMA = arrow_schema(
     name=pa.string(),
     path=pa.string(),
     table_type=pa.string(),
@@ -81,7 +78,7 @@ TABLE_SCHEMA = _schema(
 
 def inspect_timeline(table: HudiTable) -> pa.Table:
     """One row per instant of the active timeline, oldest first; ``completion_time`` is null if Hudi records none."""
-    return _table(
+    return rows_to_table(
         TIMELINE_SCHEMA,
         (
             {
@@ -100,7 +97,7 @@ def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> p
 
     ``base_size_bytes`` is null without a base file.
     """
-    return _table(
+    return rows_to_table(
         FILE_SLICES_SCHEMA,
         (
             {
@@ -118,7 +115,7 @@ def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> p
 
 def inspect_files(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per file that a snapshot reads: base files, and log files in merge order."""
-    return _table(FILES_SCHEMA, _iter_files(table, as_of))
+    return rows_to_table(FILES_SCHEMA, _iter_files(table, as_of))
 
 
 def inspect_splits(
@@ -130,7 +127,7 @@ def inspect_splits(
 
 def splits_to_table(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
     """One row per split."""
-    return _table(
+    return rows_to_table(
         SPLITS_SCHEMA,
         (
             {
@@ -148,7 +145,7 @@ def splits_to_table(splits: Iterable[RealtimeFileSplit]) -> pa.Table:
 
 def inspect_columns(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row per column, in the table's order, with its Arrow type."""
-    return _table(
+    return rows_to_table(
         COLUMNS_SCHEMA,
         (
             {"name": field.name, "type": str(field.type), "nullable": field.nullable}
@@ -159,7 +156,7 @@ def inspect_columns(table: HudiTable, as_of: InstantLike | None = None) -> pa.Ta
 
 def inspect_table(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
     """One row that describes the table; ``latest_instant`` is null before the first commit."""
-    return _table(TABLE_SCHEMA, [table_facts(table, as_of)])
+    return rows_to_table(TABLE_SCHEMA, [table_facts(table, as_of)])
 
 
 def table_facts(table: HudiTable, as_of: InstantLike | None = None) -> Mapping[str, Any]:
@@ -203,11 +200,7 @@ def _iter_files(table: HudiTable, as_of: InstantLike | None) -> Iterable[Mapping
             }
 
 
-def _table(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-
-
-COMMITS_SCHEMA = _schema(
+COMMITS_SCHEMA = arrow_schema(
     requested_time=pa.string(),
     action=pa.string(),
     state=pa.string(),
@@ -224,7 +217,7 @@ COMMITS_SCHEMA = _schema(
     partitions=pa.list_(pa.string()),
     extra_metadata=pa.map_(pa.string(), pa.string()),
 )
-COMMIT_FILES_SCHEMA = _schema(
+COMMIT_FILES_SCHEMA = arrow_schema(
     partition_path=pa.string(),
     file_id=pa.string(),
     kind=pa.string(),
@@ -246,7 +239,7 @@ def inspect_commits(table: HudiTable) -> pa.Table:
     Raises:
         CorruptTimelineError: the file of a commit is damaged.
     """
-    return _table(COMMITS_SCHEMA, (_row(table, instant) for instant in table.timeline.instants))
+    return rows_to_table(COMMITS_SCHEMA, (_row(table, instant) for instant in table.timeline.instants))
 
 
 def inspect_commit(table: HudiTable, instant: str) -> pa.Table:
@@ -257,7 +250,7 @@ def inspect_commit(table: HudiTable, instant: str) -> pa.Table:
         CorruptTimelineError: its file, or one of the archive, is damaged.
     """
     commit, metadata = _find(table, instant)
-    return _table(COMMITS_SCHEMA, [_instant_row(commit) | _commit_row(metadata)])
+    return rows_to_table(COMMITS_SCHEMA, [_instant_row(commit) | _commit_row(metadata)])
 
 
 def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
@@ -266,7 +259,7 @@ def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
     Files of change data have no numbers of rows.
     """
     _, metadata = _find(table, instant)
-    return _table(COMMIT_FILES_SCHEMA, (row for stat in metadata.write_stats for row in _file_rows(stat)))
+    return rows_to_table(COMMIT_FILES_SCHEMA, (row for stat in metadata.write_stats for row in _file_rows(stat)))
 
 
 def _find(table: HudiTable, instant: str) -> tuple[Instant, CommitMetadata]:
@@ -342,7 +335,7 @@ def _bytes(stat: WriteStat) -> int:
     return stat.file_size_bytes - stat.log_offset + sum(size_bytes for _, size_bytes in stat.cdc_stats)
 
 
-METADATA_PARTITIONS_SCHEMA = _schema(
+METADATA_PARTITIONS_SCHEMA = arrow_schema(
     partition=pa.string(),
     file_groups=pa.int64(),
     base_records=pa.int64(),
