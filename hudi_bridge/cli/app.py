@@ -94,6 +94,11 @@ _COMMANDS = {
         name="slices",
         help="The file slices that a snapshot reads, with the number and size of their files.",
     ),
+    "log": CommandPlace(
+        module="hudi_bridge.cli.log",
+        name="log",
+        help="The blocks of log files, or the records in them: what counts, and why the rest does not.",
+    ),
     "splits": CommandPlace(
         module="hudi_bridge.cli.inspection",
         name="splits",

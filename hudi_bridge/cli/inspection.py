@@ -15,10 +15,12 @@ from hudi_bridge.common.display import size_text
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import (
+    inspect_all_slices,
     inspect_columns,
     inspect_commit,
     inspect_commit_files,
     inspect_commits,
+    inspect_file_group,
     inspect_file_slices,
     inspect_metadata_records,
     inspect_metadata_table,
@@ -32,6 +34,11 @@ _TIMELINE = Look(keep=("requested_time", "action", "state"))
 _COMMITS = Look(keep=("requested_time", "operation", "rows_inserted", "rows_updated", "rows_deleted", "action"))
 _COMMIT_FILES = Look(keep=("path", "rows_written", "kind"))
 _SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
+_ALL_SLICES = Look(
+    keep=("file_id", "base_instant_time", "state", "ended_by", "log_files", "base_size", "log_size", "partition_path"),
+    sizes=True,
+)
+_GROUP = Look(keep=("path", "kind", "state", "instant_time", "operation", "size", "ended_by"), sizes=True)
 _SPLITS = Look(keep=("file_id", "partition_path", "log_size", "base_size"), sizes=True)
 _PARTITIONS = Look(keep=("partition", "usable", "why_not"))
 _RECORDS = Look(keep=("key",))
@@ -130,6 +137,13 @@ def show(
 def slices(
     table: options.Table,
     *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Slices of all times, with what became of each; lists all folders.")
+    ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="ID", help="All files of one file group, of all times.", show_default=False),
+    ] = None,
     as_of: options.AsOf = None,
     option: options.Option = None,
     storage_option: options.StorageOption = None,
@@ -140,7 +154,12 @@ def slices(
     """The file slices that a snapshot reads, with the number and size of their files."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, storage_option=storage_option)
-    write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
+    if group is not None:
+        write(inspect_file_group(opened, group, as_of).to_reader(), destination, look=_GROUP)
+    elif every:
+        write(inspect_all_slices(opened, as_of).to_reader(), destination, look=_ALL_SLICES)
+    else:
+        write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
     note_empty_past(opened, as_of)
 
 

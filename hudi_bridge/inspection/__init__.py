@@ -9,6 +9,7 @@ from hudi_bridge.inspection.file_groups import (
     inspect_all_slices,
     inspect_file_group,
 )
+from hudi_bridge.inspection.log_files import LOG_BLOCKS_SCHEMA, inspect_log_blocks, inspect_log_records
 from hudi_bridge.inspection.overview import (
     COLUMNS_SCHEMA,
     COMMIT_FILES_SCHEMA,
@@ -33,3 +34,35 @@ from hudi_bridge.inspection.overview import (
     splits_to_table,
     table_facts,
 )
+
+__all__ = [
+    "ALL_SLICES_SCHEMA",
+    "COLUMNS_SCHEMA",
+    "COMMITS_SCHEMA",
+    "COMMIT_FILES_SCHEMA",
+    "FILES_SCHEMA",
+    "FILE_GROUP_SCHEMA",
+    "FILE_SLICES_SCHEMA",
+    "LOG_BLOCKS_SCHEMA",
+    "METADATA_PARTITIONS_SCHEMA",
+    "SPLITS_SCHEMA",
+    "TABLE_SCHEMA",
+    "TIMELINE_SCHEMA",
+    "inspect_all_slices",
+    "inspect_columns",
+    "inspect_commit",
+    "inspect_commit_files",
+    "inspect_commits",
+    "inspect_file_group",
+    "inspect_file_slices",
+    "inspect_files",
+    "inspect_log_blocks",
+    "inspect_log_records",
+    "inspect_metadata_records",
+    "inspect_metadata_table",
+    "inspect_splits",
+    "inspect_table",
+    "inspect_timeline",
+    "splits_to_table",
+    "table_facts",
+]

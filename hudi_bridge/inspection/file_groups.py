@@ -27,7 +27,6 @@ from hudi_bridge.splits.file_slice import (
     stored_path,
 )
 from hudi_bridge.splits.file_system_view import (
-    TimelineView,
     build_file_groups,
     latest_snapshot_slice,
     view_timeline,

@@ -302,16 +302,23 @@ def parse_record_positions(block: LogBlock, base_instant_time: str, records: int
     Raises:
         CorruptLogFileError: the header is not a bitmap.
     """
-    text = block.record_positions
-    if text is None or block.base_file_instant_of_positions != base_instant_time:
+    if block.record_positions is None or block.base_file_instant_of_positions != base_instant_time:
         return None
+    positions = positions_of(block)
+    return positions if len(positions) == records and (not records or positions[-1] >= 0) else None
+
+
+def positions_of(block: LogBlock) -> npt.NDArray[np.int64]:
+    """The row numbers in the header of a block that has them; numbers beyond 63 bits are negative.
+
+    Raises:
+        CorruptLogFileError: the header is not a bitmap.
+    """
     try:
-        bitmap = BitMap64.deserialize(base64.b64decode(text, validate=True))
+        bitmap = BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True))
     except (ValueError, IndexError) as error:
         actual = f"RECORD_POSITIONS that cannot be read: {error}"
         raise CorruptLogFileError(block.path, block.offset, actual, "a portable Roaring bitmap") from error
-    if len(bitmap) != records or (records and bitmap.max() > np.iinfo(np.int64).max):
-        return None
     return np.asarray(bitmap.to_array(), dtype=np.uint64).view(np.int64)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import DataFileGoneError, HudiReadError
+from hudi_bridge.inspection.log_files import WhyNotCounted
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Booleans
@@ -17,7 +18,7 @@ from hudi_bridge.readers.block_decoder import BlockDecoder, RecordPositions
 from hudi_bridge.readers.log_scan import read_log_file
 from hudi_bridge.readers.request import log_memory_bytes
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.tools.trace.verdicts import RecordVersion, UncountedVersion, UnreadablePlace
 
@@ -185,10 +186,12 @@ class _KeySearch:
         """The versions in blocks that are not in ``counted``, and the blocks that cannot be decoded."""
         uncounted_versions: list[UncountedVersion] = []
         undecodable = []
-        for position, block in enumerate(self._blocks):
+        context = self._split.context
+        why_not = WhyNotCounted(self._blocks, context.latest_instant, context.is_committed, context.pending_instants)
+        for block in self._blocks:
             if not block.holds_records or (block.path, block.offset) in counted:
                 continue
-            reason = _reason_not_counted(position, self._blocks, self._split.context)
+            reason = why_not.of(block)
             try:
                 records = self.records_of_uncounted(block)
             except HudiReadError as error:
@@ -212,19 +215,3 @@ def _delete_text(row: pa.Table, rule: MergeRule, *, marked: bool) -> str | None:
     if values.get(OPERATION_COLUMN) in rule.precedence.delete_operations:
         return f"{OPERATION_COLUMN} {values[OPERATION_COLUMN]}"
     return " = ".join(rule.delete_marker) if marked and rule.delete_marker is not None else None
-
-
-def _reason_not_counted(position: int, blocks: Sequence[LogBlock], context: ReadContext) -> str:
-    """Why a block with records does not count, given all blocks in log file order."""
-    instant = blocks[position].instant_time or ""
-    for later in blocks[position + 1 :]:
-        if later.is_rollback and later.target_instant_time == instant:
-            return f"rolled back by {later.instant_time}"
-    if not context.is_committed(instant):
-        pending = instant in context.pending_instants
-        return "uncommitted: its commit is pending" if pending else "uncommitted: its commit never completed"
-    if instant > context.latest_instant:
-        return f"later than {context.latest_instant}"
-    if any(instant in block.compacted_block_times for block in blocks):
-        return "replaced by the block of a log compaction"
-    return "its file slice is not committed"
