@@ -159,7 +159,7 @@ class FileGroupHistories:
 
     def _ended(self, part: FileSlice, state: SliceState, instant: str) -> SliceVersion:
         retained = self._earliest_retained
-        waits = retained is not None and instant <= retained
+        waits = retained is not None and instant < retained
         return SliceVersion(file_slice=part, state=state, ended_by=instant, waits_for_cleaner=waits)
 
     def _unfinished(self, part: FileSlice) -> SliceVersion:
