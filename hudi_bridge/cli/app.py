@@ -87,7 +87,7 @@ _COMMANDS = {
     "show": CommandPlace(
         module="hudi_bridge.cli.inspection",
         name="show",
-        help="What a commit has done: operation, rows, bytes, partitions, duration, the writer's extra metadata.",
+        help="What a commit or a table service has done: operation, rows, bytes, files, the writer's extra metadata.",
     ),
     "slices": CommandPlace(
         module="hudi_bridge.cli.inspection",
@@ -103,6 +103,36 @@ _COMMANDS = {
         module="hudi_bridge.cli.inspection",
         name="splits",
         help="The splits of a query: the files that one task reads together.",
+    ),
+    "compactions": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="compactions",
+        help="Compactions and log compactions: what was planned, what is written, how to run it.",
+    ),
+    "clusterings": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="clusterings",
+        help="Clusterings: what was planned, what is written, how to run it.",
+    ),
+    "cleans": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="cleans",
+        help="Cleans: what was to be deleted, what was deleted, and the earliest instant that is kept.",
+    ),
+    "rollbacks": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="rollbacks",
+        help="Rollbacks and restores: what they take back, and what they deleted.",
+    ),
+    "savepoints": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="savepoints",
+        help="Savepoints: the files that they keep, by whom and why.",
+    ),
+    "indexings": CommandPlace(
+        module="hudi_bridge.cli.services",
+        name="indexings",
+        help="Indexes that were built: up to which instant, and whether they are complete.",
     ),
     "metadata": CommandPlace(
         module="hudi_bridge.cli.inspection",

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
 from hudi_bridge.cli import options
@@ -24,15 +25,19 @@ from hudi_bridge.inspection import (
     inspect_file_slices,
     inspect_metadata_records,
     inspect_metadata_table,
+    inspect_service,
+    inspect_service_files,
     inspect_splits,
     inspect_table,
     inspect_timeline,
+    is_service,
     table_facts,
 )
 
 _TIMELINE = Look(keep=("requested_time", "action", "state"))
 _COMMITS = Look(keep=("requested_time", "operation", "rows_inserted", "rows_updated", "rows_deleted", "action"))
 _COMMIT_FILES = Look(keep=("path", "rows_written", "kind"))
+_SERVICE_FILES = Look(keep=("path", "what", "state"), sizes=True)
 _SLICES = Look(keep=("file_id", "partition_path", "log_size", "base_size", "log_files"), sizes=True)
 _ALL_SLICES = Look(
     keep=("file_id", "base_instant_time", "state", "ended_by", "log_files", "base_size", "log_size", "partition_path"),
@@ -109,29 +114,49 @@ def timeline(
 
 def show(
     table: options.Table,
-    instant: Annotated[str, typer.Argument(metavar="INSTANT", help="The requested time of a completed commit.")],
+    instant: Annotated[
+        str, typer.Argument(metavar="INSTANT", help="The requested time of a commit or of a table service.")
+    ],
     *,
-    files: Annotated[bool, typer.Option("--files", help="A row for each file that it has written.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="A row for each file that it has written or deleted.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="A row for each file in the plan of a table service and in its result.")
+    ] = False,
     option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
     output: options.OutputFile = None,
     no_clobber: options.NoClobber = False,
 ) -> None:
-    """What a commit has done: operation, rows, bytes, partitions, duration, the writer's extra metadata."""
-    in_pipe = Format.CSV if files else Format.TABLE
+    """What a commit or a table service has done: operation, rows, bytes, files, the writer's extra metadata."""
+    in_pipe = Format.CSV if files or plan else Format.TABLE
     destination = Destination.of(output_format, output, no_clobber=no_clobber, in_pipe=in_pipe)
     opened = open_table(table, option, storage_option=storage_option)
+    has_service = is_service(opened, instant)
+    is_commit = opened.timeline.contains(instant) or not has_service
+    if plan or (files and not is_commit):
+        write(inspect_service_files(opened, instant).to_reader(), destination, look=_SERVICE_FILES)
+        return
     if files:
         write(inspect_commit_files(opened, instant).to_reader(), destination, look=_COMMIT_FILES)
         return
-    commit = inspect_commit(opened, instant)
+    shown = inspect_commit(opened, instant) if is_commit else inspect_service(opened, instant)
     if destination.format is not Format.TABLE:
-        write(commit.to_reader(), destination)
+        write(shown.to_reader(), destination)
         return
-    (facts,) = commit.to_pylist()
-    extra = dict(facts.pop("extra_metadata"))
-    print_properties(_properties(facts) | {f"extra {name}": text for name, text in extra.items()})
+    properties = _facts(shown)
+    if is_commit and has_service:
+        of_service = _facts(inspect_service(opened, instant))
+        properties |= {name: text for name, text in of_service.items() if text and name not in properties}
+    print_properties(properties)
+
+
+def _facts(row: pa.Table) -> dict[str, str]:
+    """The names and values of a row, those of its maps among them."""
+    (facts,) = row.to_pylist()
+    extra = dict(facts.pop("extra_metadata", ()))
+    details = dict(facts.pop("details", ()))
+    return _properties(facts) | details | {f"extra {name}": text for name, text in extra.items()}
 
 
 def slices(

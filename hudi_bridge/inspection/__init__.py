@@ -34,6 +34,15 @@ from hudi_bridge.inspection.overview import (
     splits_to_table,
     table_facts,
 )
+from hudi_bridge.inspection.services import (
+    SERVICE_FILES_SCHEMA,
+    SERVICES,
+    SERVICES_SCHEMA,
+    inspect_service,
+    inspect_service_files,
+    inspect_services,
+    is_service,
+)
 
 __all__ = [
     "ALL_SLICES_SCHEMA",
@@ -45,6 +54,9 @@ __all__ = [
     "FILE_SLICES_SCHEMA",
     "LOG_BLOCKS_SCHEMA",
     "METADATA_PARTITIONS_SCHEMA",
+    "SERVICES",
+    "SERVICES_SCHEMA",
+    "SERVICE_FILES_SCHEMA",
     "SPLITS_SCHEMA",
     "TABLE_SCHEMA",
     "TIMELINE_SCHEMA",
@@ -60,9 +72,13 @@ __all__ = [
     "inspect_log_records",
     "inspect_metadata_records",
     "inspect_metadata_table",
+    "inspect_service",
+    "inspect_service_files",
+    "inspect_services",
     "inspect_splits",
     "inspect_table",
     "inspect_timeline",
+    "is_service",
     "splits_to_table",
     "table_facts",
 ]

@@ -1,0 +1,492 @@
+"""What table services have planned and done: compactions, clusterings, cleans, rollbacks, savepoints, indexings.
+
+The plan of a service is in the file of its requested instant, the result in that of the completed one. A compaction
+completes as a commit, whose files are its result.
+
+Source: ``ShowCompactionProcedure``, ``ShowClusteringProcedure``, ``ShowCleansProcedure``, ``ShowCleansPlanProcedure``,
+``ShowRollbacksProcedure``, ``ShowSavepointsProcedure``; the Avro schemas of plans and metadata in ``hudi-common``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hudi_bridge.config import TimelineTimezone
+from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.splits.file_slice import file_id_of, parse_base_file_name
+from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.instant import Action, Instant, InstantState, instant_file_name, seconds_between, time_of
+from hudi_bridge.timeline.instant_files import read_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.records import (
+    Record,
+    map_field,
+    number_field,
+    parse_record,
+    records_field,
+    text_field,
+    texts_field,
+)
+from hudi_bridge.timeline.timeline import TableState
+
+SERVICES_SCHEMA = arrow_schema(
+    requested_time=pa.string(),
+    service=pa.string(),
+    state=pa.string(),
+    completion_time=pa.string(),
+    duration_seconds=pa.float64(),
+    age_seconds=pa.float64(),
+    target=pa.string(),
+    partitions=pa.int64(),
+    file_groups=pa.int64(),
+    files_planned=pa.int64(),
+    files_done=pa.int64(),
+    files_failed=pa.int64(),
+    hudi_command=pa.string(),
+    details=pa.map_(pa.string(), pa.string()),
+    problem=pa.string(),
+)
+SERVICE_FILES_SCHEMA = arrow_schema(
+    partition_path=pa.string(),
+    file_id=pa.string(),
+    path=pa.string(),
+    what=pa.string(),
+    planned=pa.bool_(),
+    state=pa.string(),
+    size_bytes=pa.int64(),
+)
+SERVICES = {
+    "compactions": (Action.COMPACTION, Action.LOG_COMPACTION),
+    "clusterings": (Action.CLUSTERING,),
+    "cleans": (Action.CLEAN,),
+    "rollbacks": (Action.ROLLBACK, Action.RESTORE),
+    "savepoints": (Action.SAVEPOINT,),
+    "indexings": (Action.INDEXING,),
+}
+"""Lists of services, with the actions in each."""
+_COMPLETED_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+_OPERATIONS = {Action.COMPACTION: "COMPACT", Action.LOG_COMPACTION: "LOG_COMPACT", Action.CLUSTERING: "CLUSTER"}
+_TO_END = {
+    Action.COMPACTION: "CALL run_compaction(op => 'execute', table => …, instants => '{time}')",
+    Action.LOG_COMPACTION: "a writer with hoodie.log.compaction.inline=true",
+    Action.CLUSTERING: "CALL run_clustering(table => …, op => 'execute', instants => '{time}')",
+    Action.CLEAN: "CALL run_clean(table => …), which finishes pending cleans first",
+    Action.ROLLBACK: "the next write, which finishes pending rollbacks first",
+    Action.RESTORE: "CALL rollback_to_savepoint(table => …, instant_time => '{target}')",
+    Action.INDEXING: "HoodieIndexer --mode execute --instant-time {time}",
+}
+_END_OF_SAVEPOINT = "CALL delete_savepoint(table => …, instant_time => '{time}')"
+_PLANNED, _DONE, _FAILED = "planned", "done", "failed"
+
+
+class ServiceFile(NamedTuple):
+    """A file in a plan or a result; ``what`` is its part in it, ``state`` planned, done or failed."""
+
+    partition_path: str
+    path: str
+    what: str
+    state: str
+    size_bytes: int | None = None
+    file_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A plan and what became of it.
+
+    ``target`` is the instant that it is about: the earliest one that a clean retains, the one that a rollback takes
+    back, the savepoint that a restore goes to, the last one that an index has. ``partitions`` are those in the plan of a
+    compaction or clustering.
+    """
+
+    instant: Instant
+    action: Action
+    files: tuple[ServiceFile, ...] = ()
+    partitions: frozenset[str] = frozenset()
+    target: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def inspect_services(table: HudiTable, kinds: Sequence[str] | None = None) -> pa.Table:
+    """One row per table service on the active timeline, by requested time, in ``SERVICES_SCHEMA``.
+
+    ``age_seconds`` is the time since the request of what has not completed. ``files_planned`` counts the files that a
+    plan reads, deletes or keeps, ``files_done`` those that were written, deleted or kept; for a pending compaction or
+    clustering, the base files that it has written so far. ``hudi_command`` is the procedure of Hudi that would run or
+    end it. A plan that cannot be read is a row with the ``problem``.
+
+    Args:
+        table: the table.
+        kinds: which of ``SERVICES``, by default all.
+
+    Raises:
+        QueryError: there is no such kind.
+        StorageError: a file or a folder cannot be read.
+    """
+    asked = tuple(SERVICES) if kinds is None else tuple(kinds)
+    for kind in asked:
+        if kind not in SERVICES:
+            raise QueryError("kinds", repr(kind), ", ".join(SERVICES))
+    actions = [action for kind in asked for action in SERVICES[kind]]
+    state = table.planner().state
+    services = [_service(table, *entry) for entry in _instants(state, state.timeline.instants, actions)]
+    return rows_to_table(SERVICES_SCHEMA, (_row(state, service) for service in services))
+
+
+def inspect_service(table: HudiTable, instant: str) -> pa.Table:
+    """The row of ``inspect_services`` of one instant, given by its requested time.
+
+    Raises:
+        QueryError: the active timeline has no such service.
+        CorruptTimelineError: its plan or its result is damaged.
+    """
+    return rows_to_table(SERVICES_SCHEMA, [_row(table.planner().state, _find(table, instant))])
+
+
+def inspect_service_files(table: HudiTable, instant: str) -> pa.Table:
+    """One row per file in the plan and in the result of a service, in ``SERVICE_FILES_SCHEMA``.
+
+    ``what`` is the file's part in it: ``input``, ``output``, ``delete``, ``log block`` of a rollback, ``keep`` of a
+    savepoint or ``index``. ``planned`` is whether the plan names it, ``state`` is ``planned``, ``done`` or ``failed``.
+
+    Raises:
+        QueryError: the active timeline has no such service.
+        CorruptTimelineError: its plan or its result is damaged.
+    """
+    files = _find(table, instant).files
+    planned = {(file.path, file.what) for file in files if file.state == _PLANNED}
+    # What the result says of a file comes after the plan.
+    latest = {(file.path, file.what): file for file in files}
+    rows = (file._asdict() | {"planned": key in planned} for key, file in latest.items())
+    return rows_to_table(SERVICE_FILES_SCHEMA, rows)
+
+
+def is_service(table: HudiTable, instant: str) -> bool:
+    """Whether the active timeline has a table service of that requested time."""
+    return bool(_services_at(table.planner().state, instant))
+
+
+def _find(table: HudiTable, instant: str) -> Service:
+    matching = _services_at(table.planner().state, instant)
+    if not matching:
+        raise QueryError("instant", repr(instant), "the requested time of a table service on the active timeline")
+    return _service(table, *matching[0], must_be_read=True)
+
+
+def _services_at(state: TableState, requested_time: str) -> list[tuple[Instant, Action]]:
+    """The services of a requested time; a savepoint has that of its commit, which may be a service, and comes last."""
+    instants = [instant for instant in state.timeline.instants if instant.requested_time == requested_time]
+    matching = list(_instants(state, instants, [action for kind in SERVICES.values() for action in kind]))
+    return sorted(matching, key=lambda entry: entry[1] is Action.SAVEPOINT)
+
+
+def _instants(
+    state: TableState, instants: Iterable[Instant], actions: Iterable[Action]
+) -> Iterator[tuple[Instant, Action]]:
+    """The instants of services with the action under which they were planned, in order."""
+    asked = frozenset(actions)
+    for instant in instants:
+        if instant.action in asked:
+            yield instant, instant.action
+            continue
+        for action in asked.intersection(_COMPLETED_AS):
+            if instant.action is _COMPLETED_AS[action] and _is_service(state, instant, action):
+                yield instant, action
+
+
+def _is_service(state: TableState, instant: Instant, action: Action) -> bool:
+    """Whether a commit is the result of a service, or a pending replace commit of layout 1 is a clustering."""
+    if not instant.is_completed:
+        plan = _read(state, _requested(instant)) if action is Action.CLUSTERING else {}
+        return plan.get("clusteringPlan") is not None
+    try:
+        operation = read_commit_metadata(state, instant).operation_type
+    except HudiReadError:
+        return False
+    return operation == _OPERATIONS[action]
+
+
+def _service(table: HudiTable, instant: Instant, action: Action, *, must_be_read: bool = False) -> Service:
+    state = table.planner().state
+    try:
+        service = _READERS[action](state, instant, action)
+    except HudiReadError as error:
+        if must_be_read:
+            raise
+        return Service(instant=instant, action=action, problem=str(error))
+    if not instant.is_completed and action in (Action.COMPACTION, Action.CLUSTERING):
+        return replace(service, files=(*service.files, *_written_so_far(table, service)))
+    return service
+
+
+def _written_so_far(table: HudiTable, service: Service) -> Iterator[ServiceFile]:
+    """The base files of a pending service that are there."""
+    files, instant = table.planner().files, service.instant.requested_time
+    for path in sorted(service.partitions):
+        for info in files.in_partition(path, must_exist=False):
+            name = None if info.is_dir or info.name.startswith(".") else parse_base_file_name(info.name)
+            if name is not None and name.instant_time == instant:
+                yield ServiceFile(path, info.path, "output", _DONE, info.size_bytes, name.file_id)
+
+
+def _compaction(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = replace(_requested(instant), action=action)
+    path, plan = _path(state, requested), _read(state, requested)
+    files: list[ServiceFile] = []
+    partitions: set[str] = set()
+    for operation in records_field(plan, "operations", path):
+        partition, file_id = text_field(operation, "partitionPath", path), text_field(operation, "fileId", path)
+        partitions.add(partition)
+        base = text_field(operation, "dataFilePath", path)
+        names = [*([base] if base else []), *texts_field(operation, "deltaFilePaths", path)]
+        files += [ServiceFile(partition, _in(partition, name), "input", _PLANNED, None, file_id) for name in names]
+    return Service(
+        instant=instant,
+        action=action,
+        files=(*files, *_outputs(state, instant)),
+        partitions=frozenset(partitions),
+        details=_details(strategy=map_field(plan, "strategy", path).get("compactorClassName")),
+    )
+
+
+def _clustering(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = _requested(instant)
+    if state.config.timeline_layout > 1:
+        requested = replace(requested, action=action)
+    path, plan = _path(state, requested), map_field(_read(state, requested), "clusteringPlan", "")
+    files: list[ServiceFile] = []
+    outputs = 0
+    for group in records_field(plan, "inputGroups", path):
+        outputs += number_field(group, "numOutputFileGroups", path)
+        for part in records_field(group, "slices", path):
+            partition, file_id = text_field(part, "partitionPath", path), text_field(part, "fileId", path)
+            base = text_field(part, "dataFilePath", path)
+            names = [*([base] if base else []), *texts_field(part, "deltaFilePaths", path)]
+            files += [ServiceFile(partition, _in(partition, name), "input", _PLANNED, None, file_id) for name in names]
+    return Service(
+        instant=instant,
+        action=action,
+        files=(*files, *_outputs(state, instant)),
+        partitions=frozenset(file.partition_path for file in files),
+        details=_details(
+            strategy=map_field(plan, "strategy", path).get("strategyClassName"), planned_file_groups=outputs or None
+        ),
+    )
+
+
+def _outputs(state: TableState, instant: Instant) -> Iterator[ServiceFile]:
+    if instant.is_completed:
+        for stat in read_commit_metadata(state, instant).write_stats:
+            yield ServiceFile(stat.partition_path, stat.path, "output", _DONE, stat.file_size_bytes, stat.file_id)
+
+
+def _clean(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = _requested(instant)
+    path, plan = _path(state, requested), _read(state, requested)
+    retained = text_field(map_field(plan, "earliestInstantToRetain", path), "timestamp", path)
+    planned = [
+        (partition, text_field(file, "filePath", path))
+        for partition in map_field(plan, "filePathsToBeDeletedPerPartition", path)
+        for file in records_field(map_field(plan, "filePathsToBeDeletedPerPartition", path), partition, path)
+    ] + [
+        (partition, name)
+        for partition in map_field(plan, "filesToBeDeletedPerPartition", path)
+        for name in texts_field(map_field(plan, "filesToBeDeletedPerPartition", path), partition, path)
+    ]
+    details = _details(
+        policy=text_field(plan, "policy", path) or None,
+        partitions_deleted=", ".join(texts_field(plan, "partitionsToBeDeleted", path)) or None,
+    )
+    result, path = _result(state, instant)
+    retained = retained or text_field(result, "earliestCommitToRetain", path)
+    files = [_deleted(partition, name, _PLANNED) for partition, name in planned]
+    files += _files_of_result(result, path)
+    return Service(instant=instant, action=action, files=tuple(files), target=retained or None, details=details)
+
+
+def _rollback(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = _requested(instant)
+    path, plan = _path(state, requested), _read(state, requested)
+    target = map_field(plan, "instantToRollback", path)
+    files: list[ServiceFile] = []
+    for request in records_field(plan, "RollbackRequests", path):
+        partition = text_field(request, "partitionPath", path)
+        files += [_deleted(partition, name, _PLANNED) for name in texts_field(request, "filesToBeDeleted", path)]
+        blocks = map_field(request, "logBlocksToBeDeleted", path)
+        files += [_log_block(partition, name, _PLANNED, number_field(blocks, name, path)) for name in blocks]
+    result, path = _result(state, instant)
+    files += _files_of_result(result, path)
+    instants = texts_field(result, "commitsRollback", path)
+    return Service(
+        instant=instant,
+        action=action,
+        files=tuple(files),
+        target=text_field(target, "commitTime", path) or (", ".join(instants) or None),
+        details=_details(of=text_field(target, "action", path) or None),
+    )
+
+
+def _restore(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = _requested(instant)
+    path, plan = _path(state, requested), _read(state, requested)
+    taken_back = [text_field(one, "commitTime", path) for one in records_field(plan, "instantsToRollback", path)]
+    savepoint = text_field(plan, "savepointToRestoreTimestamp", path)
+    result, path = _result(state, instant)
+    rollbacks = map_field(result, "hoodieRestoreMetadata", path)
+    files = [
+        file
+        for key in rollbacks
+        for rollback in records_field(rollbacks, key, path)
+        for file in _files_of_result(rollback, path)
+    ]
+    return Service(
+        instant=instant,
+        action=action,
+        files=tuple(files),
+        target=savepoint or None,
+        details=_details(rolled_back=", ".join(taken_back) or None),
+    )
+
+
+def _savepoint(state: TableState, instant: Instant, action: Action) -> Service:
+    result, path = _result(state, instant)
+    partitions = map_field(result, "partitionMetadata", path)
+    files = [
+        ServiceFile(partition, _in(partition, name), "keep", _DONE, None, file_id_of(name.rpartition("/")[2]))
+        for partition in partitions
+        for name in texts_field(map_field(partitions, partition, path), "savepointDataFile", path)
+    ]
+    details = _details(
+        by=text_field(result, "savepointedBy", path) or None, comments=text_field(result, "comments", path) or None
+    )
+    return Service(instant=instant, action=action, files=tuple(files), target=instant.requested_time, details=details)
+
+
+def _indexing(state: TableState, instant: Instant, action: Action) -> Service:
+    requested = _requested(instant)
+    path, plan = _path(state, requested), _read(state, requested)
+    infos = records_field(plan, "indexPartitionInfos", path)
+    result, path_of_result = _result(state, instant)
+    built = {
+        text_field(info, "metadataPartitionPath", path_of_result)
+        for info in records_field(result, "indexPartitionInfos", path_of_result)
+    }
+    names = [text_field(info, "metadataPartitionPath", path) for info in infos]
+    files = tuple(ServiceFile("", name, "index", _DONE if name in built else _PLANNED) for name in names)
+    upto = max((text_field(info, "indexUptoInstant", path) for info in infos), default="")
+    return Service(
+        instant=instant, action=action, files=files, target=upto or None, details=_details(indexes=", ".join(names))
+    )
+
+
+_READERS: Mapping[Action, Callable[[TableState, Instant, Action], Service]] = {
+    Action.COMPACTION: _compaction,
+    Action.LOG_COMPACTION: _compaction,
+    Action.CLUSTERING: _clustering,
+    Action.CLEAN: _clean,
+    Action.ROLLBACK: _rollback,
+    Action.RESTORE: _restore,
+    Action.SAVEPOINT: _savepoint,
+    Action.INDEXING: _indexing,
+}
+
+
+def _files_of_result(result: Record, path: str) -> Iterator[ServiceFile]:
+    """The files that a clean or a rollback deleted or failed to delete, and the log blocks that it has taken back."""
+    partitions = map_field(result, "partitionMetadata", path)
+    for partition in partitions:
+        metadata = map_field(partitions, partition, path)
+        for name in texts_field(metadata, "successDeleteFiles", path):
+            yield _deleted(partition, name, _DONE)
+        for name in texts_field(metadata, "failedDeleteFiles", path):
+            yield _deleted(partition, name, _FAILED)
+        logs = map_field(metadata, "rollbackLogFiles", path)
+        for name in logs:
+            yield _log_block(partition, name, _DONE, number_field(logs, name, path))
+
+
+def _deleted(partition: str, name: str, state: str) -> ServiceFile:
+    return ServiceFile(partition, _in(partition, name), "delete", state, None, file_id_of(name.rpartition("/")[2]))
+
+
+def _log_block(partition: str, name: str, state: str, size_bytes: int) -> ServiceFile:
+    path = _in(partition, name)
+    return ServiceFile(partition, path, "log block", state, size_bytes, file_id_of(name.rpartition("/")[2]))
+
+
+def _in(partition: str, path: str) -> str:
+    """The path of a file in the table; plans have absolute ones, and ones in the partition."""
+    name = path.rpartition("/")[2]
+    return f"{partition}/{name}" if partition else name
+
+
+def _details(**details: object) -> dict[str, str]:
+    return {name.replace("_", " "): str(value) for name, value in details.items() if value is not None}
+
+
+def _requested(instant: Instant) -> Instant:
+    return replace(instant, state=InstantState.REQUESTED, completion_time=None)
+
+
+def _path(state: TableState, instant: Instant) -> str:
+    return f"{state.config.timeline_path}/{instant_file_name(instant)}"
+
+
+def _read(state: TableState, instant: Instant) -> Record:
+    """The record of an instant; empty if there is no such file, or if it is empty: some have no plan."""
+    path = _path(state, instant)
+    if not state.storage.exists(path):
+        return {}
+    data = read_timeline_file(state.storage, path)
+    return parse_record(data, path) if data else {}
+
+
+def _result(state: TableState, instant: Instant) -> tuple[Record, str]:
+    """The record of a completed instant with its path; empty if it is pending."""
+    return (_read(state, instant) if instant.is_completed else {}), _path(state, instant)
+
+
+def _row(state: TableState, service: Service) -> Mapping[str, Any]:
+    instant, files = service.instant, service.files
+    inputs = [file for file in files if file.state == _PLANNED] or [file for file in files if file.what == "keep"]
+    done = [file for file in files if file.state == _DONE]
+    is_savepoint = service.action is Action.SAVEPOINT
+    command = _END_OF_SAVEPOINT if is_savepoint and instant.is_completed else None
+    if not instant.is_completed:
+        command = _TO_END.get(service.action)
+    completed = instant.completion_time
+    return {
+        "requested_time": instant.requested_time,
+        "service": str(service.action),
+        "state": instant.state.name.lower(),
+        "completion_time": completed,
+        "duration_seconds": None if completed is None else seconds_between(instant.requested_time, completed),
+        "age_seconds": None if instant.is_completed else _age(state, instant.requested_time),
+        "target": service.target,
+        "partitions": len(service.partitions | {file.partition_path for file in files if file.what != "index"}),
+        "file_groups": len(
+            {(file.partition_path, file.file_id) for file in inputs or files if file.file_id is not None}
+        ),
+        "files_planned": len(inputs),
+        "files_done": len(done),
+        "files_failed": sum(file.state == _FAILED for file in files),
+        "hudi_command": command and command.format(time=instant.requested_time, target=service.target),
+        "details": list(service.details.items()),
+        "problem": service.problem,
+    }
+
+
+def _age(state: TableState, requested_time: str) -> float | None:
+    """The seconds since an instant; for an unknown time zone of writers, this machine's is used."""
+    moment = time_of(requested_time)
+    is_utc = state.config.timeline_timezone is TimelineTimezone.UTC
+    now = datetime.now(UTC) if is_utc else datetime.now(UTC).astimezone().replace(tzinfo=UTC)
+    return None if moment is None else max(0.0, (now - moment).total_seconds())
