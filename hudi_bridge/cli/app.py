@@ -104,6 +104,16 @@ _COMMANDS = {
         name="splits",
         help="The splits of a query: the files that one task reads together.",
     ),
+    "partitions": CommandPlace(
+        module="hudi_bridge.cli.statistics",
+        name="partitions",
+        help="The partitions: values, files, bytes, rows as far as commits tell, share of the logs, newest commit.",
+    ),
+    "stats": CommandPlace(
+        module="hudi_bridge.cli.statistics",
+        name="stats",
+        help="Figures: write amplification, sizes, overlap of column ranges, key filters, bootstrap files, properties.",
+    ),
     "compactions": CommandPlace(
         module="hudi_bridge.cli.services",
         name="compactions",

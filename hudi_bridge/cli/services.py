@@ -1,4 +1,4 @@
-"""Lists of table services: ``compactions``, ``clusterings``, ``cleans``, ``rollbacks``, ``savepoints``, ``indexings``."""
+"""Lists of table services: compactions, clusterings, cleans, rollbacks, savepoints, indexings."""
 
 from collections.abc import Callable
 

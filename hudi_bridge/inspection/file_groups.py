@@ -266,7 +266,7 @@ def inspect_all_slices(
         StorageError: a folder cannot be listed.
     """
     planner = table.planner(as_of)
-    commits = _FilesOfCommits(planner.state)
+    commits = FilesOfCommits(planner.state)
     return rows_to_table(
         ALL_SLICES_SCHEMA,
         (
@@ -288,7 +288,7 @@ def inspect_file_group(table: HudiTable, file_id: str, as_of: InstantLike | None
         CorruptTableError, StorageError: as for ``inspect_all_slices``.
     """
     planner = table.planner(as_of)
-    commits = _FilesOfCommits(planner.state)
+    commits = FilesOfCommits(planner.state)
     groups = [group for group in FileGroupHistories(planner).of_partitions() if group.file_id == file_id]
     if not groups:
         raise QueryError("file group", repr(file_id), "a file id that the table's slices have")
@@ -301,7 +301,7 @@ class _CommittedFile(NamedTuple):
     stat: WriteStat
 
 
-class _FilesOfCommits:
+class FilesOfCommits:
     """What the commits on the active timeline say of files, read once."""
 
     def __init__(self, state: TableState) -> None:
@@ -324,7 +324,7 @@ class _FilesOfCommits:
         }
 
 
-def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: _FilesOfCommits) -> Mapping[str, Any]:
+def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: FilesOfCommits) -> Mapping[str, Any]:
     row: dict[str, Any] = {"partition_path": history.partition_path, "file_id": history.file_id or None}
     if version is None:
         return row | {"problem": history.problem}
@@ -347,7 +347,7 @@ def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: _Fi
     }
 
 
-def _file_rows(history: GroupHistory, commits: _FilesOfCommits) -> Iterator[Mapping[str, Any]]:
+def _file_rows(history: GroupHistory, commits: FilesOfCommits) -> Iterator[Mapping[str, Any]]:
     group: dict[str, Any] = {"partition_path": history.partition_path, "file_id": history.file_id}
     for version in history.versions:
         part = version.file_slice
@@ -366,7 +366,7 @@ def _file_rows(history: GroupHistory, commits: _FilesOfCommits) -> Iterator[Mapp
         yield group | _file_row("change data", log.path, log.name.instant_time, log.size_bytes, commits)
 
 
-def _file_row(kind: str, path: str, instant_time: str, size_bytes: int, commits: _FilesOfCommits) -> dict[str, Any]:
+def _file_row(kind: str, path: str, instant_time: str, size_bytes: int, commits: FilesOfCommits) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": kind, "path": path, "instant_time": instant_time, "size_bytes": size_bytes}
     known = commits.by_path.get(path)
     if known is None:

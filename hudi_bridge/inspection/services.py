@@ -102,8 +102,8 @@ class Service:
     """A plan and what became of it.
 
     ``target`` is the instant that it is about: the earliest one that a clean retains, the one that a rollback takes
-    back, the savepoint that a restore goes to, the last one that an index has. ``partitions`` are those in the plan of a
-    compaction or clustering.
+    back, the savepoint that a restore goes to, the last one that an index has. ``partitions`` are those in the plan of
+    a compaction or clustering.
     """
 
     instant: Instant

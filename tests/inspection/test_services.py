@@ -31,10 +31,10 @@ def test_every_service_is_read_and_what_it_wrote_is_there(name: str) -> None:
         files = inspect_service_files(table, service["requested_time"])
         assert files.schema == SERVICE_FILES_SCHEMA
         if service["service"] == "clean" and service["state"] == "completed":
-            assert not any((folder / path).exists() for path in files.column("path").to_pylist())
+            assert not any((folder / str(path)).exists() for path in files.column("path").to_pylist())
             assert set(files.column("state").to_pylist()) <= {"done"}
         if service["service"] == "savepoint":
-            kept = [row["path"] for row in files.to_pylist() if row["what"] == "keep"]
+            kept = [str(row["path"]) for row in files.to_pylist() if row["what"] == "keep"]
             assert all((folder / path).exists() for path in kept)
 
 
