@@ -59,6 +59,7 @@ from hudi_bridge.inspection.statistics import (
     inspect_properties,
     inspect_write_amplification,
 )
+from hudi_bridge.inspection.views import VIEWS, MetadataView
 
 __all__ = [
     "ALL_SLICES_SCHEMA",
@@ -82,7 +83,9 @@ __all__ = [
     "SPLITS_SCHEMA",
     "TABLE_SCHEMA",
     "TIMELINE_SCHEMA",
+    "VIEWS",
     "WRITE_AMPLIFICATION_SCHEMA",
+    "MetadataView",
     "inspect_all_slices",
     "inspect_bootstrap",
     "inspect_columns",

@@ -161,3 +161,75 @@ def test_what_a_commit_has_done(hudi_bridge: Call) -> None:
     details = hudi_bridge("timeline", table, "--details", "-f", "json").text.splitlines()
     assert json.loads(details[-1]) == json.loads(commit)
     assert hudi_bridge("show", table, "1").code == 2
+
+
+def rows_of(outcome: Outcome) -> list[dict[str, object]]:
+    return [json.loads(line) for line in outcome.text.splitlines()]
+
+
+def test_the_blocks_of_log_files_and_their_records(hudi_bridge: Call, story: str) -> None:
+    blocks = rows_of(hudi_bridge("log", story, "-f", "json"))
+    assert len(blocks) == 10
+    path = str(blocks[0]["path"])
+    assert rows_of(hudi_bridge("log", story, path, "-f", "json")) == blocks[:1]
+    file_id = str(blocks[0]["file_id"])
+    of_group = [block for block in blocks if block["file_id"] == file_id]
+    assert rows_of(hudi_bridge("log", story, "--slice", file_id, "-f", "json")) == of_group
+    records = rows_of(hudi_bridge("log", story, "--records", "-f", "json"))
+    assert len(records) == sum(int(str(block["rows"] or block["deletes"])) for block in blocks)
+    named = rows_of(hudi_bridge("log", story, "--records", "--columns", "ts", "--where", "ts > 2", "-f", "json"))
+    expected = [record for record in records if (row := record["row"]) and row["ts"] > 2]  # type: ignore[index]
+    assert [record["row"] for record in named] == [{"ts": record["row"]["ts"]} for record in expected]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["log", "nothing.log.1"], "'nothing.log.1'"),
+        (["log", "x", "--slice", "y"], "a file and --slice"),
+        (["log", "--where", "ts > 2"], "--records"),
+        (["slices", "--group", "nowhere"], "'nowhere'"),
+        (["show", "20260101000000000", "--plan"], "'20260101000000000'"),
+    ],
+)
+def test_what_is_not_there(hudi_bridge: Call, story: str, arguments: list[str], found: str) -> None:
+    outcome = hudi_bridge(arguments[0], story, *arguments[1:])
+    assert outcome.code == 2
+    assert found in outcome.err
+
+
+def test_slices_of_all_times_and_the_files_of_a_group(hudi_bridge: Call) -> None:
+    table = str(golden_table("d_clustering_done_0150"))
+    slices = rows_of(hudi_bridge("slices", table, "--all", "-f", "json"))
+    replaced = next(row for row in slices if row["state"] == "replaced")
+    files = rows_of(hudi_bridge("slices", table, "--group", str(replaced["file_id"]), "-f", "json"))
+    assert {file["state"] for file in files} == {"replaced"}
+    (clustering,) = rows_of(hudi_bridge("clusterings", table, "-f", "json"))
+    assert replaced["ended_by"] == clustering["requested_time"]
+    plan = rows_of(hudi_bridge("show", table, str(clustering["requested_time"]), "--plan", "-f", "json"))
+    assert {file["path"] for file in files} <= {file["path"] for file in plan if file["what"] == "input"}
+    shown = hudi_bridge("show", table, str(clustering["requested_time"])).text
+    assert "operation             CLUSTER" in shown
+    assert "service               clustering" in shown
+
+
+@pytest.mark.parametrize("command", ["compactions", "clusterings", "cleans", "rollbacks", "savepoints", "indexings"])
+def test_services_have_a_list_each(hudi_bridge: Call, story: str, command: str) -> None:
+    assert hudi_bridge(command, story, "-f", "json").text == ""
+
+
+def test_a_clean_is_shown_with_its_files(hudi_bridge: Call) -> None:
+    table = str(golden_table("d_archived_0150"))
+    clean = rows_of(hudi_bridge("cleans", table, "-f", "json"))[0]
+    text = hudi_bridge("show", table, str(clean["requested_time"])).text
+    assert re.search(r"^policy +KEEP_LATEST_COMMITS$", text, re.MULTILINE)
+    files = rows_of(hudi_bridge("show", table, str(clean["requested_time"]), "--files", "-f", "json"))
+    assert len(files) == clean["files_done"]
+
+
+def test_partitions_and_figures(hudi_bridge: Call, story: str) -> None:
+    partitions = rows_of(hudi_bridge("partitions", story, "-f", "json"))
+    assert [row["partition_path"] for row in partitions] == ["a", "b", "c"]
+    for figures in ("amplification", "sizes", "overlap", "keys", "properties"):
+        assert rows_of(hudi_bridge("stats", story, figures, "-f", "json"))
+    assert rows_of(hudi_bridge("stats", story, "bootstrap", "-f", "json")) == []

@@ -6,6 +6,7 @@
     trips_commits       the same, with what completed commits have done
     trips_file_slices   the file slices of the snapshot
     trips_files         the base and log files of the snapshot
+    trips_log_blocks    with ``metadata_views``: the others of ``hudi_bridge.inspection.VIEWS``
     trips_incremental   with ``after``: the rows that a range of commits wrote
     trips_changes       with ``after``: the changes of records in that range
 
@@ -20,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import duckdb
@@ -40,16 +41,7 @@ from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, Nat
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.inspection import (
-    COMMITS_SCHEMA,
-    FILE_SLICES_SCHEMA,
-    FILES_SCHEMA,
-    TIMELINE_SCHEMA,
-    inspect_commits,
-    inspect_file_slices,
-    inspect_files,
-    inspect_timeline,
-)
+from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.split_reader import reading_error
@@ -186,6 +178,7 @@ def attach(
     cache: PathLike | None = None,
     cache_bytes: int = CACHE_BYTES,
     meta_columns: bool = True,
+    metadata_views: bool = False,
 ) -> "Attached":
     """Creates views of a table, named ``name`` and ``name`` with a suffix.
 
@@ -201,7 +194,7 @@ def attach(
     ``log_memory_bytes`` and ``storage_options``, or an open table. ``as_of`` is that of ``HudiTable.snapshot``. With
     ``after``, and optionally ``up_to``, there are also views of that range of commits, as for ``HudiTable.incremental``
     and ``HudiTable.changes``. Without ``meta_columns``, the views of rows lack Hudi's own columns, and so do the images
-    of changes.
+    of changes. With ``metadata_views``, there is a view for each of ``hudi_bridge.inspection.VIEWS``.
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
@@ -224,7 +217,9 @@ def attach(
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     merges = merge_store(cache, cache_bytes)
     commits = None if after is None else (after, up_to)
-    return Attached(connection, table, name, as_of, commits, merges, meta_columns=meta_columns)
+    return Attached(
+        connection, table, name, as_of, commits, merges, meta_columns=meta_columns, metadata_views=metadata_views
+    )
 
 
 class Attached:
@@ -240,6 +235,7 @@ class Attached:
         merges: MergeStore,
         *,
         meta_columns: bool = True,
+        metadata_views: bool = False,
     ) -> None:
         """Creates the views; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
@@ -255,6 +251,7 @@ class Attached:
         self._scans = NativeScanPlanner(connection, table.storage, self._errors)
         self._merges = merges
         self._meta_columns = meta_columns
+        self._metadata_suffixes = tuple(suffix for suffix, view in VIEWS.items() if metadata_views or view.is_usual)
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
         self._create_views()
@@ -270,7 +267,7 @@ class Attached:
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
         range_suffixes = (INCREMENTAL, CHANGES) if self._commits else ()
-        suffixes = ("", READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES, *range_suffixes)
+        suffixes = ("", READ_OPTIMIZED, *self._metadata_suffixes, *range_suffixes)
         return tuple(self.name + suffix for suffix in suffixes)
 
     @property
@@ -352,12 +349,8 @@ class Attached:
         """The other views, by name."""
         table, as_of, errors, name = self.table, self._as_of, self._errors, self.name
         sources = {
-            name + TIMELINE: Source(TIMELINE_SCHEMA, _read_table(lambda: inspect_timeline(table)), errors),
-            name + COMMITS: Source(COMMITS_SCHEMA, _read_table(lambda: inspect_commits(table)), errors),
-            name + FILE_SLICES: Source(
-                FILE_SLICES_SCHEMA, _read_table(lambda: inspect_file_slices(table, as_of)), errors
-            ),
-            name + FILES: Source(FILES_SCHEMA, _read_table(lambda: inspect_files(table, as_of)), errors),
+            name + suffix: Source(VIEWS[suffix].schema, _read_table(partial(VIEWS[suffix].rows, table, as_of)), errors)
+            for suffix in self._metadata_suffixes
         }
         if self._commits:
             incremental = table.incremental(*self._commits)

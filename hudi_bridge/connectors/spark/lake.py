@@ -12,6 +12,7 @@
     trips_commits         the same, with what completed commits have done
     trips_file_slices     the file slices of the snapshot; trips_file_slices__at_TIME those as of an instant
     trips_files           the base and log files of the snapshot; trips_files__at_TIME likewise
+    trips_log_blocks      and others of ``hudi_bridge.inspection.VIEWS``, once a statement of ``Lake.sql`` names them
 
 Names may also be those of ``connectors.lakes.tables``. Views of names with an instant are made when a statement of
 ``Lake.sql`` has them.
@@ -23,10 +24,9 @@ A data source in Python would need a process for each view, to say which columns
 import logging
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -64,16 +64,7 @@ from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
 from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_same_python
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
-from hudi_bridge.inspection import (
-    COMMITS_SCHEMA,
-    FILE_SLICES_SCHEMA,
-    FILES_SCHEMA,
-    TIMELINE_SCHEMA,
-    inspect_commits,
-    inspect_file_slices,
-    inspect_files,
-    inspect_timeline,
-)
+from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions, path_text
@@ -87,9 +78,12 @@ _RANGE = re.compile(
     rf"_?(?P<kind>{INCREMENTAL}|{CHANGES})(?:__after_(?P<after>.+?)(?:__up_to_(?P<up_to>.+))?)?",
     re.DOTALL | re.IGNORECASE,
 )
-_OF_INSTANTS, _OF_FILES = "_timeline|_commits", "_file_slices|_files"
+_OF_TABLE, _OF_INSTANT = (
+    "|".join(suffix for suffix, view in VIEWS.items() if view.has_instants is has_instants)
+    for has_instants in (False, True)
+)
 _METADATA = re.compile(
-    rf"_?(?:(?P<instants>{_OF_INSTANTS})|(?P<files>{_OF_FILES})(?P<at>(?:__at_|@).+)?)", re.DOTALL | re.IGNORECASE
+    rf"_?(?:(?P<table>{_OF_TABLE})|(?P<instant>{_OF_INSTANT})(?P<at>(?:__at_|@).+)?)", re.DOTALL | re.IGNORECASE
 )
 _WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
@@ -346,7 +340,8 @@ class Lake:
     def _standing_views(self, name: str) -> Iterator[_View]:
         """The views of a table that need no instant in their name."""
         of_range = (INCREMENTAL, CHANGES) if self._settings.bounds else ()
-        for suffix in ("", READ_OPTIMIZED, *of_range, *METADATA):
+        usual = (suffix for suffix, metadata in VIEWS.items() if metadata.is_usual)
+        for suffix in ("", READ_OPTIMIZED, *of_range, *usual):
             try:
                 # The name with a suffix may be that of another table.
                 view = self._view_of(name + suffix)
@@ -366,7 +361,7 @@ class Lake:
             query = self._query(suffix if of_metadata is None else of_metadata["at"] or "")
             if query is not None:
                 location = self._only(name)
-                metadata = None if of_metadata is None else (of_metadata["instants"] or of_metadata["files"]).lower()
+                metadata = None if of_metadata is None else (of_metadata["table"] or of_metadata["instant"]).lower()
                 return _View(name=self._name(location) + suffix, location=location, query=query, metadata=metadata)
         return None
 
@@ -456,9 +451,9 @@ def lazy_frame(spark: SparkSession, query: PinnedQuery) -> DataFrame:
 
 
 def lazy_metadata(spark: SparkSession, table: HudiTable, kind: str, as_of: str | None) -> DataFrame:
-    """The rows of one kind of ``METADATA``, which one Spark task reads each time that they are asked for."""
+    """The rows of one of ``VIEWS``, which one Spark task reads each time that they are asked for."""
     describe = on_workers(partial(_describe, table, kind, as_of))
-    return _only_task(spark).mapInArrow(describe, spark_schema(METADATA[kind].schema))
+    return _only_task(spark).mapInArrow(describe, spark_schema(VIEWS[kind].schema))
 
 
 def _only_task(spark: SparkSession) -> DataFrame:
@@ -481,38 +476,13 @@ def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield from read_task(*pickle.loads(task.as_py()))  # noqa: S301 - from another task of this job
 
 
-class _Metadata(NamedTuple):
-    schema: pa.Schema
-    rows: Callable[[HudiTable, str | None], pa.Table]
-
-
-def _file_slices(table: HudiTable, as_of: str | None) -> pa.Table:
-    return _with_all_files(table, as_of, inspect_file_slices(table, as_of))
-
-
-def _files(table: HudiTable, as_of: str | None) -> pa.Table:
-    return _with_all_files(table, as_of, inspect_files(table, as_of))
-
-
-def _with_all_files(table: HudiTable, as_of: str | None, rows: pa.Table) -> pa.Table:
-    """The rows that tell which files an instant has; raises InstantNotReadableError if some have been removed."""
-    table.require_files_of(table.snapshot(as_of).instant)
-    return rows
-
-
-METADATA: Mapping[str, _Metadata] = {
-    "_timeline": _Metadata(TIMELINE_SCHEMA, lambda table, _: inspect_timeline(table)),
-    "_commits": _Metadata(COMMITS_SCHEMA, lambda table, _: inspect_commits(table)),
-    "_file_slices": _Metadata(FILE_SLICES_SCHEMA, _file_slices),
-    "_files": _Metadata(FILES_SCHEMA, _files),
-}
-"""What views show of a table besides its rows, by the suffixes of their names, which are those of DuckDB's views."""
-
-
 def _describe(
     table: HudiTable, kind: str, as_of: str | None, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     with dropping_zip_importers(), noting_error_details():
         for _ in batches:
-            schema, rows = METADATA[kind]
-            yield from in_layout(iter(rows(table, as_of).to_batches()), arrow_layout(schema))
+            view = VIEWS[kind]
+            rows = view.rows(table, as_of)
+            if view.has_instants:
+                table.require_files_of(table.snapshot(as_of).instant)
+            yield from in_layout(iter(rows.to_batches()), arrow_layout(view.schema))

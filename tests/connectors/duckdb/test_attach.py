@@ -11,6 +11,7 @@ import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, InstantNotReadableError, QueryError, TableNotFoundError
 from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
+from hudi_bridge.inspection import VIEWS
 from tests.connectors.predicates import random_condition, terms_of
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_history, golden_table
@@ -71,6 +72,21 @@ def test_facts_describe_the_files_of_the_snapshot(connection: duckdb.DuckDBPyCon
     ).fetchall()
     assert slices == counted
     assert len(slices) == 5
+
+
+def test_all_that_is_known_of_a_table_are_views_when_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+    table = HudiTable.open(golden_table(STORY))
+    attached = attach(connection, table, "trips", metadata_views=True)
+    assert attached.names == ("trips", "trips_ro", *(f"trips{suffix}" for suffix in VIEWS))
+    for suffix, view in VIEWS.items():
+        expected = view.rows(table, None)
+        shown = to_arrow(connection, f"FROM trips{suffix}")
+        assert (shown.schema.names, shown.to_pylist()) == (expected.schema.names, expected.to_pylist())
+    query = "SELECT sum(rows) FROM trips_log_blocks WHERE counts AND kind LIKE 'rows%'"
+    blocks = [row for row in VIEWS["_log_blocks"].rows(table, None).to_pylist() if row["rows"] and row["counts"]]
+    assert connection.execute(query).fetchall() == [(sum(row["rows"] for row in blocks),)]
+    attached.detach()
+    assert connection.execute("SHOW TABLES").fetchall() == []
 
 
 def test_a_range_of_commits_is_a_view(connection: duckdb.DuckDBPyConnection) -> None:

@@ -21,8 +21,7 @@ from hudi_bridge import (
     UnsupportedTableError,
 )
 from hudi_bridge.connectors.spark import Lake, attach_all, cause_of
-from hudi_bridge.connectors.spark.lake import METADATA
-from hudi_bridge.inspection import inspect_commits, inspect_file_slices, inspect_files, inspect_timeline
+from hudi_bridge.inspection import VIEWS, inspect_commits, inspect_file_slices, inspect_files, inspect_timeline
 from tests.catalogs.glue_tables import glue_entry
 from tests.catalogs.metastore import Metastore, of_trips, served
 from tests.support.compare import differences
@@ -98,7 +97,11 @@ def writer_of(folder: Path, name: str) -> TableWriter:
 
 
 def views_of(name: str) -> tuple[str, ...]:
-    return tuple(sorted(f"{name}{suffix}" for suffix in ("", "_ro", *METADATA)))
+    return tuple(
+        sorted(
+            f"{name}{suffix}" for suffix in ("", "_ro", *(suffix for suffix, view in VIEWS.items() if view.is_usual))
+        )
+    )
 
 
 def values(lake: Lake, name: str) -> list[str]:
