@@ -6,13 +6,18 @@ their conditions stay in DuckDB. The same holds for unsigned numbers, of which i
 """
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+from hudi_bridge.errors import QueryError
+from hudi_bridge.readers.filters import Call, Field, Node, parsed_filter
+from hudi_bridge.readers.request import referenced_columns
 
 TESTED = ("1.4", "1.5", "2.0")
 """The releases that ``make full`` runs the golden tables on."""
@@ -56,6 +61,41 @@ def from_arrow(connection: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckD
         for name, kind in zip(names, types, strict=True)
     ]
     return relation.project(", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True)))
+
+
+def refusing_wrong_conditions(
+    schema: pa.Schema, read: Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]
+) -> Callable[[Sequence[str], pc.Expression | None], Iterable[pa.RecordBatch]]:
+    """What reads the rows, for a dataset that is registered as it is, and so gets conditions on all columns.
+
+    It raises QueryError for conditions that DuckDB may have got wrong.
+    """
+    kept = {field.name for field in schema if _is_kept_from_arrow(field.type)}
+    if not kept:
+        return read
+
+    def read_unless_wrong(names: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
+        compared = set() if row_filter is None else set(_compared(parsed_filter(row_filter)))
+        if row_filter is not None and None in compared:
+            compared |= set(referenced_columns(row_filter, schema))
+        if wrong := sorted(kept & compared):
+            raise QueryError(
+                f"condition on {wrong[0]}",
+                f"{row_filter}, with which DuckDB {duckdb.__version__} loses NaN",
+                f"DuckDB 2.0 or newer, or coalesce({quote_identifier(wrong[0])}, NULL) in its place",
+            )
+        return read(names, row_filter)
+
+    return read_unless_wrong
+
+
+def _compared(node: Node) -> Iterator[str | None]:
+    """The columns of a condition other than those that are only tested for null; None for what is not understood."""
+    if isinstance(node, Field) or node is None:
+        yield None if node is None else node.name
+    elif isinstance(node, Call) and not (node.name in ("is_null", "is_valid") and isinstance(node.arguments[0], Field)):
+        for argument in node.arguments:
+            yield from _compared(argument)
 
 
 def _is_kept_from_arrow(kind: Any) -> bool:  # noqa: ANN401 - pyarrow's types have no common stub
