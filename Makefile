@@ -31,6 +31,7 @@ DEMO := .venv-demo
 SITE := .venv-docs
 LOWEST := .venv-lowest
 LIBRARIES := .venv-libraries
+DBT := .venv-dbt
 # Releases of DuckDB before the one that the other tests have.
 OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
 # Connectors to libraries that have an environment of their own, one after the other; what these warn of is theirs.
@@ -41,7 +42,7 @@ DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb soak random
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb dbt soak random
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -53,7 +54,7 @@ demo: $(DEMO)/.installed ## Show what a table says with its logs, and what witho
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
-full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
+full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb dbt ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
 	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
 	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
@@ -134,7 +135,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(OLDER_DUCKDBS) $(DEMO) hudi-bridge-demo .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(DBT) $(OLDER_DUCKDBS) $(DEMO) hudi-bridge-demo .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
@@ -154,12 +155,15 @@ duckdb: $(OLDER_DUCKDBS:=/.installed) ## Run the tests of views with DuckDB 1.4 
 		$$environment/bin/python -m pytest $(SPREAD) $(DUCKDB_TESTS) -m "not long" --hypothesis-profile=quick || exit 1; done
 	.venv-duckdb15/bin/python -m pytest tests/service/check_duckdb_iceberg.py
 
+dbt: $(DBT)/.installed ## Run the tests of dbt with its example, and the blocks of docs/orchestration.md in Dagster and Airflow
+	$(DBT)/bin/python -m pytest -n 2 tests/connectors/check_dbt.py tests/connectors/check_orchestration.py -W default
+
 libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the tests of Daft, Dask and Ray, and the blocks of docs/with-other-libraries.md
 	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
 # What each environment holds, and by which Python, is in tools/environment.py.
-$(VENV)/.installed $(CORE)/.installed $(DEMO)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
+$(VENV)/.installed $(CORE)/.installed $(DEMO)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(DBT)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
 	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@

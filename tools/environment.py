@@ -28,6 +28,12 @@ OLD_COMPANIONS = {
 NEVER_LOWEST = {"pyspark"}
 """Tested by ``make spark``, in a separate environment."""
 
+NEEDED_OLDER: Mapping[str, frozenset[str]] = {
+    "daft": frozenset({"pyarrow"}),
+    "dbt": frozenset({"importlib_metadata", "pathspec", "protobuf"}),
+}
+"""Packages of which an extra needs an older version than constraints.txt pins."""
+
 SETTINGS_OF_PIP = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -57,6 +63,11 @@ class Environment:
 ENVIRONMENTS: Mapping[str, Environment] = {
     ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark,spark-connect]", "--group", "dev")),
     ".venv-core": Environment(requirements=("-e", ".", "--group", "core"), is_oldest=True),
+    ".venv-dbt": Environment(
+        requirements=("-e", ".[dbt]", "--group", "dbt"),
+        unpinned=NEEDED_OLDER["dbt"] | {"watchdog"},
+        is_oldest=True,
+    ),
     ".venv-demo": Environment(requirements=("-e", ".[cli]")),
     ".venv-docs": Environment(requirements=("--group", "docs")),
     ".venv-duckdb14": Environment(
@@ -67,7 +78,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     ),
     ".venv-libraries": Environment(
         requirements=("-e", ".[cli,daft,dask,ray]", "--group", "libraries"),
-        unpinned=frozenset({"pyarrow"}),  # Daft needs an older one than the other tests have
+        unpinned=NEEDED_OLDER["daft"],
     ),
     ".venv-lowest": Environment(
         requirements=("-e", f".[{EXTRAS},daft,dask,lance,ray]", "--group", "lowest"),

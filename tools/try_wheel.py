@@ -18,7 +18,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from tools.environment import CONSTRAINTS, ROOT, UV, create, fetch_uv, install, pinned_lines, run
+from tools.environment import CONSTRAINTS, NEEDED_OLDER, ROOT, UV, create, fetch_uv, install, pinned_lines, run
 
 DIST = ROOT / "dist"
 BARE = ""
@@ -81,6 +81,14 @@ assert read("trips").count() == {ROWS}
 """,
     "serve": "from hudi_bridge.service import oidc, server",
     "azure": "from azure.storage.filedatalake import generate_directory_sas",
+    "dbt": f"""
+import duckdb
+from dbt.adapters.duckdb.plugins import BasePlugin
+from dbt.adapters.duckdb.utils import SourceConfig
+plugin = BasePlugin.create("hudi_bridge.connectors.dbt", config={{"root": "."}})
+rows = plugin.load(SourceConfig("trips", "trips", "lake", None, {{}}, []))
+assert duckdb.connect().from_arrow(rows).count("*").fetchall() == [({ROWS},)]
+""",
     "gcs": "import google.auth.downscoped, google.auth.transport.requests",
     "glue": UNREACHABLE.format(uri="glue://eu-west-1/sales.trips"),
     "hdfs": UNREACHABLE.format(uri="hdfs://127.0.0.1:9/trips"),
@@ -105,8 +113,6 @@ assert HudiBridgeDataSource.name() == "hudi_bridge" and spark.read and spark.reg
 """,
 }
 """What runs in the environment of each extra after ``READ``, in a folder with the table ``trips``."""
-OLDER_ARROW = {"daft"}
-"""Extras that need an older PyArrow than constraints.txt pins."""
 WARNING = {"daft", "ray"}
 """Extras whose libraries warn of themselves."""
 COMMANDS = {
@@ -181,7 +187,8 @@ def try_out(wheel: Path, extra: str, python: Path) -> None:
         folder = Path(name)
         create(folder / "venv", python)
         constraints = folder / "constraints.txt"
-        lines = (line for line in pinned_lines() if extra not in OLDER_ARROW or not line.startswith("pyarrow=="))
+        unpinned = NEEDED_OLDER.get(extra, ())
+        lines = (line for line in pinned_lines() if line.partition("==")[0] not in unpinned)
         constraints.write_text("\n".join(lines), encoding="utf-8")
         install(folder / "venv", f"{wheel}[{extra}]" if extra else str(wheel), constraints=constraints)
         binaries = folder / "venv" / "bin"
