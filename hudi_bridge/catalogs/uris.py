@@ -1,6 +1,6 @@
 """Opens catalogs, and finds tables, by URI.
 
-    hive://HOST[:9083]/DATABASE.TABLE                                  (or thrift://)
+    hive://HOST[:9083]/DATABASE.TABLE[?kerberos=true&tls=true&...]     (or thrift://)
     glue://[REGION]/DATABASE.TABLE[?catalog-id=ACCOUNT]
     rest:https://HOST/PATH[?warehouse=NAME&...]#NAMESPACE.TABLE
 
@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from hudi_bridge.catalogs.glue import GlueCatalog
-from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog
+from hudi_bridge.catalogs.hive import DEFAULT_PORT, HiveCatalog, HiveSecurity
 from hudi_bridge.catalogs.rest import RestCatalog
 from hudi_bridge.catalogs.tables import CatalogTable, Namespace, TableCatalog
 from hudi_bridge.errors import QueryError, TableNotFoundError
@@ -102,6 +102,7 @@ def _parse(uri: str) -> tuple[TableCatalog, str]:
             return GlueCatalog(parts.hostname, options.get("catalog-id")), name
         if not parts.hostname:
             raise QueryError("catalog", repr(masked(uri)), "a host: hive://HOST:PORT")
-        return HiveCatalog(parts.hostname, parts.port or DEFAULT_PORT), name
+        security = HiveSecurity.of_parameters(parts.hostname, dict(parse_qsl(parts.query)))
+        return HiveCatalog(parts.hostname, parts.port or DEFAULT_PORT, security), name
     except ValueError as error:
         raise QueryError("catalog", repr(masked(uri)), f"{_EXPECTED} ({error})") from None

@@ -74,6 +74,11 @@ class HadoopSettings:
         value = next((text.strip() for key, text in self.properties.items() if key.lower() == lower), None)
         return value or None
 
+    @property
+    def with_kerberos(self) -> bool:
+        """Whether clients log in by Kerberos; the client takes any other value but ``simple`` likewise."""
+        return (self.get("hadoop.security.authentication") or "simple") != "simple"
+
     def default_authority(self, scheme: str) -> str:
         """The authority for a URI without one.
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyarrow import fs  # noqa: TID251 - what storage opens files with
 
 from hudi_bridge.common.imports import needing_extra
+from hudi_bridge.common.kerberos import LIBRARY_MISSING, login_failure
 from hudi_bridge.common.threads import timeout_seconds
 from hudi_bridge.storage.hadoop_settings import HadoopSettings, NameNodes
 
@@ -37,13 +38,16 @@ _REPLICAS = 4
 """Parts of a request's timeout, of which each replica of a block gets one: three are usual, and there is an end."""
 _ATTEMPTS_PER_NAME_NODE = 2
 _RETRIES = {"dfs.client.failover.sleep.base.millis": "100", "dfs.client.failover.sleep.max.millis": "1000"}
-_USERS = ("HADOOP_USER_NAME", "HADOOP_PROXY_USER")
+_USERS = ("HADOOP_USER_NAME", "HADOOP_PROXY_USER", "KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")
 """Variables that the client reads when it connects."""
 _MILLISECONDS = 1000
 _NANOSECONDS_OF_A_MILLISECOND = 1_000_000
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _RPC_ERROR = re.compile(r'(?:Fatal)?RPCError\("([^"]*)", "(.*)"\)', re.DOTALL)
 _ERROR_OF_KIND = re.compile(r'(\w+)\("(.*)"\)', re.DOTALL)
+_GSSAPI_ERROR = re.compile(r'GSSAPIError\(.*?, "(.*)"\)', re.DOTALL)
+_NO_LIBRARY = "Failed to load libgssapi"
+_CONNECTION_ENDED = "RPC listener disconnected"
 _DATA_NODE = re.compile(r'ip_addr: "([^"]*)".*?xfer_port: (\d+)', re.DOTALL)
 _NUMBERS = {
     "AccessControlException": errno.EACCES,
@@ -91,9 +95,9 @@ class HdfsClient:
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise _as_os_error(path, error) from None
+            raise _as_os_error(path, error, self._settings) from None
         except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
-            raise _as_os_error(path, error) from None
+            raise _as_os_error(path, error, self._settings) from None
         finally:
             self._began.pop(number, None)
 
@@ -125,8 +129,11 @@ class HdfsClient:
             **_RETRIES,
             "dfs.client.failover.max.attempts": str(_ATTEMPTS_PER_NAME_NODE * len(name_nodes.addresses)),
         }
-        waiting = {"dfs.client.socket-timeout": str(int(timeout_seconds() / _REPLICAS * _MILLISECONDS))}
-        config = waiting | self._settings.of_client(name_nodes) | limits
+        defaults = {"dfs.client.socket-timeout": str(int(timeout_seconds() / _REPLICAS * _MILLISECONDS))}
+        if self._settings.with_kerberos:
+            # DataNodes of such a cluster want it, unless their ports are privileged. Which protection is theirs to say.
+            defaults["dfs.data.transfer.protection"] = "authentication"
+        config = defaults | self._settings.of_client(name_nodes) | limits
         url = f"hdfs://{name_nodes.service or name_nodes.addresses[0]}"
         # The files of the machine are in the settings.
         return Client(url, config, os.devnull, **self._settings.kerberos)
@@ -164,7 +171,7 @@ def _listening_first(name_nodes: NameNodes) -> tuple[str, ...]:
     raise failure
 
 
-def _as_os_error(path: str, error: BaseException) -> OSError:
+def _as_os_error(path: str, error: BaseException, settings: HadoopSettings) -> OSError:
     """An error of the client, with an error number and one line of text."""
     if isinstance(error, FileNotFoundError | IsADirectoryError | FileExistsError):
         numbers = {FileNotFoundError: errno.ENOENT, IsADirectoryError: errno.EISDIR, FileExistsError: errno.EEXIST}
@@ -174,6 +181,8 @@ def _as_os_error(path: str, error: BaseException) -> OSError:
     text = str(error).replace('\\"', '"')
     if system := _OS_ERROR.search(text):
         return OSError(int(system[1]), os.strerror(int(system[1])))
+    if login := _login_error(text, settings):
+        return login
     rpc = _RPC_ERROR.fullmatch(text)
     kind, reason = rpc.groups() if rpc else ("", "")
     if rpc is None:
@@ -191,6 +200,19 @@ def _as_os_error(path: str, error: BaseException) -> OSError:
         # One of the connection, for which Rust gives no number.
         return OSError(errno.ECONNABORTED, line or os.strerror(errno.ECONNABORTED))
     return OSError(_NUMBERS.get(name, errno.EIO), line or name or type(error).__name__)
+
+
+def _login_error(text: str, settings: HadoopSettings) -> OSError | None:
+    """What the client says where it cannot log in, or where it does not try to; None for any other text."""
+    if gssapi := _GSSAPI_ERROR.fullmatch(text):
+        return OSError(errno.EACCES, login_failure(gssapi[1], keytab=settings.kerberos.get("kerberos_keytab")))
+    if _NO_LIBRARY in text:
+        return OSError(errno.ENOTSUP, LIBRARY_MISSING)
+    if _CONNECTION_ENDED in text and not settings.with_kerberos:
+        # All that the client says where a NameNode wants a ticket.
+        hint = "a cluster with Kerberos needs hadoop.security.authentication=kerberos, which is not set"
+        return OSError(errno.ECONNABORTED, f"{_CONNECTION_ENDED}; {hint}")
+    return None
 
 
 class HdfsReader:

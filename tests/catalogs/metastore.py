@@ -1,7 +1,8 @@
 """A metastore for tests: Hive's protocol, answered from a few tables in memory."""
 
+import ssl
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -67,14 +68,15 @@ class Metastore:
 
 
 @contextmanager
-def served(metastore: Metastore) -> Iterator[Metastore]:
-    """Serve it on a port of this machine."""
+def served(metastore: Metastore, tls: ssl.SSLContext | None = None) -> Iterator[Metastore]:
+    """Serve it on a port of this machine, with TLS if there is a context."""
     socket = TServerSocket("127.0.0.1", 0)
     socket.listen()
     metastore.port = socket.handle.getsockname()[1]
     server = _Server(
         ThriftHiveMetastore.Processor(metastore), socket, TBufferedTransportFactory(), TBinaryProtocolFactory()
     )
+    server.tls = tls
     Thread(target=server.serve, daemon=True).start()
     try:
         yield metastore
@@ -83,13 +85,22 @@ def served(metastore: Metastore) -> Iterator[Metastore]:
 
 
 class _Server(TThreadedServer):  # type: ignore[misc] # the library has no types
+    tls: ssl.SSLContext | None = None
+
     def serve(self) -> None:
         while True:
             try:
                 client = self.serverTransport.accept()
             except (OSError, AttributeError):
                 return
-            Thread(target=self.handle, args=(client,), daemon=True).start()
+            Thread(target=self.answer, args=(client,), daemon=True).start()
+
+    def answer(self, client: Any) -> None:
+        # A client that does not trust the certificate ends the connection.
+        with suppress(OSError):
+            if self.tls is not None:
+                client.setHandle(self.tls.wrap_socket(client.handle, server_side=True))
+            self.handle(client)
 
 
 def of_trips(folder: Path) -> list[Table]:

@@ -1,17 +1,22 @@
 """Tables by their names in a Hive metastore, over its own protocol."""
 
+import errno
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hive_metastore.ttypes import Table
 
 from hudi_bridge import HudiTable
-from hudi_bridge.catalogs.uris import find_in_catalog, open_catalog
+from hudi_bridge.catalogs.hive import HiveSecurity
+from hudi_bridge.catalogs.uris import find_in_catalog, open_catalog, uri_in_catalog
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError, StorageError, TableNotFoundError
 from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
 from tests.catalogs.rows import rows_of
+from tests.service.certificates import certificate
 from tests.support.golden_cases import golden_trips
 
 
@@ -112,3 +117,64 @@ def test_a_server_of_another_protocol_is_an_error(monkeypatch: pytest.MonkeyPatc
         # It accepts the connection, and never answers.
         with pytest.raises(StorageError, match="list the databases"):
             open_catalog(uri).namespaces()
+
+
+def test_a_metastore_with_tls(location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tls = certificate(tmp_path, "metastore")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tls.certificate, tls.key)
+    table = hive_table("orders", location, input_format=REALTIME_FORMAT, as_read_optimized=False)
+    with served(Metastore(databases={"sales": [table]}), context) as metastore:
+        for parameters in (f"tls=true&ca-file={tls.certificate}", f"ca-file={tls.certificate}"):
+            uri = f"{metastore.uri}?{parameters}"
+            assert open_catalog(uri).table_names(("sales",)) == ["orders"]
+            assert HudiTable.open(uri_in_catalog(uri, "sales.orders")).snapshot().count_rows()
+        with pytest.raises(StorageError, match="certificate verify failed: self-signed certificate") as caught:
+            open_catalog(f"{metastore.uri}?tls=true").namespaces()
+        assert caught.value.errno == errno.EIO
+        other = metastore.uri.replace("127.0.0.1", "localhost")
+        with pytest.raises(StorageError, match="Hostname mismatch, certificate is not valid for 'localhost'"):
+            open_catalog(f"{other}?ca-file={tls.certificate}").namespaces()
+        # As for all of this process, it can be said by the environment.
+        monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
+        assert open_catalog(f"{metastore.uri}?tls=true").table_names(("sales",)) == ["orders"]
+        with pytest.raises(StorageError, match=r"needs \?kerberos=true in the URI, one with TLS \?tls=true"):
+            open_catalog(metastore.uri).namespaces()
+    with (
+        served(Metastore(databases={})) as plain,
+        pytest.raises(StorageError, match=r"(?i)list the databases: .*(ssl|tls|reset|eof|connection)"),
+    ):
+        open_catalog(f"{plain.uri}?tls=true").namespaces()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("kerberos=yes", "found kerberos='yes', expected true or false"),
+        ("tls=1", "found tls='1', expected true or false"),
+        ("sasl=true", "found the parameter 'sasl', expected kerberos, kerberos-principal, tls, ca-file"),
+    ],
+)
+def test_wrong_parameters(parameters: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        open_catalog(f"hive://metastore:9083?{parameters}")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, HiveSecurity()),
+        ({"kerberos": "false", "tls": "false"}, HiveSecurity()),
+        ({"kerberos": "true"}, HiveSecurity(service="hive@node.example")),
+        ({"kerberos-principal": "metastore"}, HiveSecurity(service="metastore@node.example")),
+        ({"kerberos-principal": "hive/_HOST@REALM"}, HiveSecurity(service="hive/node.example@REALM")),
+        ({"ca-file": "ca.pem"}, HiveSecurity(tls=True, ca_file="ca.pem")),
+    ],
+)
+def test_parameters(parameters: dict[str, str], expected: HiveSecurity) -> None:
+    assert HiveSecurity.of_parameters("node.example", parameters) == expected
+
+
+def test_a_ca_file_that_is_missing(metastore: Metastore) -> None:
+    with pytest.raises(StorageError, match="list the databases: No such file"):
+        open_catalog(f"{metastore.uri}?ca-file=/nowhere").namespaces()

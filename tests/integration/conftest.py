@@ -1,4 +1,4 @@
-"""One Trino, one Presto server and one HDFS for all tests of a run that need it. If none starts, they fail.
+"""One Trino, one Presto server, one HDFS and one KDC for all tests of a run that need it. If none starts, they fail.
 
 All processes of a run share the servers of SQL.
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hdfs_cluster import HdfsCluster, running_hdfs
+from tests.integration.loopback_kdc import Kdc, running_kdc
 from tests.integration.presto_server import Presto
 from tests.integration.presto_server import shared_server as shared_presto
 from tests.integration.trino_server import Trino
@@ -43,3 +44,9 @@ def presto(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterat
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     with running_hdfs(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    with running_kdc(tmp_path_factory.mktemp("kdc")) as server:
+        yield server

@@ -1,18 +1,16 @@
 """A real HDFS out of jars of Maven Central: two NameNodes, of which one is active, and a DataNode, on 127.0.0.1."""
 
 import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.maven_jar import MavenJar
-from tests.connectors.spark.processes import JVM_OPTIONS
+from tests.integration.java_program import JavaProgram, running_java
 from tests.integration.server_process import LOOPBACK
-from tests.support.jdks import SPARK35, jdk_home
 
 SERVER = Path(__file__).parent / "LoopbackHdfs.java"
 SERVICE = "Pair"
@@ -43,15 +41,22 @@ JARS = tuple(
         ("org.slf4j", "slf4j-nop", "1.7.36", "c214958b07816cb4412b30c7bdbd4308ffdc6ba2a83767b8f3a9229cbd9274d6"),
     )
 )
+LOGGING = JARS[-2:]
+"""What other programs of Apache need to say nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HdfsCluster:
-    """A cluster that runs. ``settings`` is a folder with Hadoop's settings for it."""
+    """A cluster that runs. ``settings`` is a folder with Hadoop's settings for its clients.
 
-    process: "subprocess.Popen[str]"
+    ``http_port`` is that of the first NameNode, ``properties`` what clients need beside the names of NameNodes.
+    """
+
+    program: JavaProgram
     ports: tuple[int, int]
+    http_port: int
     settings: Path
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def uri(self) -> str:
@@ -60,28 +65,21 @@ class HdfsCluster:
 
     @property
     def options(self) -> dict[str, str]:
-        """The properties that name the NameNodes."""
-        return properties_of(self.ports)
+        """The properties that name the NameNodes, and the others of clients."""
+        return properties_of(self.ports) | self.properties
 
     @property
     def client(self) -> Any:
         """A client that may write, of a package without types."""
         from hdfs_native import Client  # noqa: PLC0415 - other servers are started without it
 
-        return Client(self.uri, self.options, os.devnull)
+        # Only heeded where there is Kerberos.
+        protection = {"dfs.data.transfer.protection": "authentication"}
+        return Client(self.uri, self.options | protection, os.devnull)
 
     def command(self, text: str) -> None:
         """Have the cluster do something, and wait until it is done."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{text}\n")
-        self.process.stdin.flush()
-        self._wait_for(f"done {text}")
-
-    def _wait_for(self, beginning: str) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith(beginning), f"{line}{self.process.stderr and self.process.stderr.read()}"
-        return line.removeprefix(beginning)
+        self.program.command(text)
 
     def put(self, folder: Path, path: str) -> str:
         """Upload a folder; returns its URI."""
@@ -126,28 +124,23 @@ def write_settings(folder: Path, properties: dict[str, str]) -> None:
 
 
 @contextmanager
-def running_hdfs(folder: Path) -> Iterator[HdfsCluster]:
-    """A cluster whose files, settings and log are in a folder."""
-    jars = os.pathsep.join(str(jar.fetched()) for jar in JARS)
-    java = str(jdk_home(SPARK35) / "bin" / "java")
-    command = [java, "-Xmx512m", *JVM_OPTIONS.split(), "-cp", jars, str(SERVER), str(folder / "files")]
-    with (
-        (folder / "cluster.log").open("w+") as log,
-        subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            words = process.stdout.readline().split()
-            assert words[:1] == ["ready"], (folder / "cluster.log").read_text(errors="replace")[-4000:]
-            first, second = map(int, words[1:])
-            cluster = HdfsCluster(
-                process=process,
-                ports=(first, second),
-                settings=folder / "conf",
-            )
-            write_settings(cluster.settings, {"fs.defaultFS": cluster.uri, **cluster.options})
-            yield cluster
-        finally:
-            process.kill()
+def running_hdfs(
+    folder: Path,
+    of_servers: Mapping[str, str] | None = None,
+    of_clients: Mapping[str, str] | None = None,
+    *options: str,
+) -> Iterator[HdfsCluster]:
+    """A cluster whose files, settings and log are in a folder, with properties; ``options`` are those of its JVM."""
+    properties = [f"{name}={value}" for name, value in (of_servers or {}).items()]
+    arguments = [str(folder / "files"), *properties]
+    with running_java(SERVER, arguments, JARS, folder / "cluster.log", "-Xmx512m", *options) as program:
+        first, second, http = map(int, program.ready)
+        cluster = HdfsCluster(
+            program=program,
+            ports=(first, second),
+            http_port=http,
+            settings=folder / "conf",
+            properties=of_clients or {},
+        )
+        write_settings(cluster.settings, {"fs.defaultFS": cluster.uri, **cluster.options})
+        yield cluster

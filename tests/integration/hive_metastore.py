@@ -3,8 +3,8 @@
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.hudi_bundle import hudi_bundle
@@ -18,28 +18,45 @@ SETTINGS = {
     "hive.metastore.schema.verification": "false",
     "hive.async.log.enabled": "false",
 }
+KEY_STORE_PASSWORD = "password"
 SERVER = Path(__file__).parent / "LoopbackMetastore.java"
 
 
 @contextmanager
-def running_metastore(folder: Path) -> Iterator[str]:
-    """The URI of a metastore, which keeps what it has in memory; ``folder`` is for its settings and its log."""
+def running_metastore(
+    folder: Path, protections: Sequence[str] = (), properties: Mapping[str, str] | None = None, *options: str
+) -> Iterator[list[str]]:
+    """The URIs of a metastore, which keeps what it has in memory; ``folder`` is for its settings and its log.
+
+    The first is without a login, and there is one more for each of the ``protections``, as LoopbackMetastore takes
+    them. ``options`` are those of its JVM.
+    """
     warehouse = {"hive.metastore.warehouse.dir": str(folder / "warehouse")}
-    properties = (
+    texts = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>"
-        for name, value in (SETTINGS | warehouse).items()
+        for name, value in (SETTINGS | warehouse | dict(properties or {})).items()
     )
-    (folder / "hive-site.xml").write_text(f"<configuration>{''.join(properties)}</configuration>")
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port = free.getsockname()[1]
+    for name in ("core-site.xml", "hive-site.xml"):
+        (folder / name).write_text(f"<configuration>{texts}</configuration>")
+    ports = _free_ports(1 + len(protections))
+    arguments = [
+        ":".join((str(port), *filter(None, (of,)))) for port, of in zip(ports, ("", *protections), strict=True)
+    ]
     log = folder / "metastore.log"
-    command = [*_java(str(folder), str(_jars())), str(SERVER), str(port)]
+    command = [*_java(str(folder), str(_jars())), *options, str(SERVER), *arguments]
     with log.open("wb") as output, subprocess.Popen(command, cwd=folder, stdout=output, stderr=output) as process:
         try:
-            _wait(process, port, log)
-            yield f"hive://{LOOPBACK}:{port}"
+            for port in ports:
+                _wait(process, port, log)
+            yield [f"hive://{LOOPBACK}:{port}" for port in ports]
         finally:
             process.kill()
+
+
+def _free_ports(number: int) -> list[int]:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(number)]
+        return [server.getsockname()[1] for server in servers]
 
 
 def sync(table: Path, uri: str, database: str, name: str, partition_field: str) -> None:

@@ -1,4 +1,4 @@
-"""Certificates of TLS for services on a loopback address, and trust stores for Java."""
+"""Certificates of TLS for services on a loopback address, and stores of them for Java."""
 
 import datetime as dt
 import ipaddress
@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from hudi_bridge.service.server import Tls
 
 
-def certificate(folder: Path) -> Tls:
+def certificate(folder: Path, common_name: str = "localhost") -> Tls:
     """A new certificate of this machine, signed by itself, and its key, in a folder."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
     now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder()
@@ -43,4 +43,15 @@ def trust_store(tls: Tls, folder: Path, password: str) -> Path:
     store = folder / "trust.p12"
     encryption = serialization.BestAvailableEncryption(password.encode())
     store.write_bytes(pkcs12.serialize_java_truststore([kept], encryption))
+    return store
+
+
+def key_store(tls: Tls, folder: Path, password: str) -> Path:
+    """A key store for a server in Java, in a folder, with the certificate and its key."""
+    key = serialization.load_pem_private_key(tls.key.read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    own = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    store = folder / "key.p12"
+    store.write_bytes(pkcs12.serialize_key_and_certificates(b"hudi-bridge", key, own, None, encryption))
     return store

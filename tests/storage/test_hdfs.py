@@ -1,4 +1,4 @@
-"""``hdfs://`` and ``viewfs://``, with what stands for the client; ``tests/integration/test_hdfs.py`` has a cluster."""
+"""``hdfs://`` and ``viewfs://``, with what stands for the client; ``tests/integration`` has clusters."""
 
 import errno
 import os
@@ -126,9 +126,10 @@ def test_tables_of_a_cluster_share_one_client(cluster: LocalHdfs, monkeypatch: p
     tables = [HudiTable.open(f"{cluster.uri}/{name}") for name in ("a", "b", "a")]
     assert [values(table) for table in tables] == [["x", "z"]] * 3
     assert len(cluster.clients) == 1
-    monkeypatch.setenv("HADOOP_USER_NAME", "another")
-    assert values(HudiTable.open(f"{cluster.uri}/a")) == ["x", "z"]
-    assert len(cluster.clients) == 2
+    for number, variable in enumerate(("HADOOP_USER_NAME", "KRB5CCNAME"), start=2):
+        monkeypatch.setenv(variable, "another")
+        assert values(HudiTable.open(f"{cluster.uri}/a")) == ["x", "z"]
+        assert len(cluster.clients) == number
 
 
 SITE = """<?xml version="1.0"?><!-- Hadoop's -->
@@ -284,6 +285,7 @@ def rpc(java: str, text: str) -> RuntimeError:
 
 DENIED = 'Permission denied: user=alice, access=READ, inode=\\"/trips\\":root:supergroup:drwx------'
 NODE = 'DatanodeInfoProto { id: DatanodeIdProto { ip_addr: \\"10.0.0.7\\", host_name: \\"d7\\", xfer_port: 9866 } }'
+GENERAL = "Unspecified GSS failure.  Minor code may provide more"
 ERRORS: tuple[tuple[BaseException, str, int], ...] = (
     (rpc("org.apache.hadoop.security.AccessControlException", DENIED), DENIED.replace("\\", ""), errno.EACCES),
     (rpc("org.apache.hadoop.ipc.StandbyException", "READ is not supported"), "READ is not supported", errno.EBUSY),
@@ -296,10 +298,34 @@ ERRORS: tuple[tuple[BaseException, str, int], ...] = (
     (RuntimeError('DataTransferError("All DataNodes failed: []")'), "no DataNode has a block of it", errno.EBUSY),
     (RuntimeError('SASLError("no ticket")'), "no ticket", errno.EACCES),
     (RuntimeError("NoSASLMechanism"), "NoSASLMechanism", errno.EACCES),
-    (RuntimeError('GSSAPIError(GSS_S_FAILURE, 5, "No credentials\\nmore")'), "No credentials", errno.EACCES),
+    (
+        RuntimeError(f'GSSAPIError(GssMajorCodes {{ raw: "0x000d0000" }}, 5, "{GENERAL} information: Ticket expired")'),
+        "no Kerberos login: Ticket expired; run kinit, or renew the ticket that KRB5CCNAME names$",
+        errno.EACCES,
+    ),
+    (
+        RuntimeError('GSSAPIError(GssMajorCodes { raw: "7" }, 5, "No Kerberos credentials available (FILE:/tmp/x)")'),
+        r"no Kerberos login: No Kerberos credentials available \(FILE:/tmp/x\); run kinit",
+        errno.EACCES,
+    ),
+    (
+        RuntimeError(f'GSSAPIError(GSS_S_FAILURE, 5, "{GENERAL} information: Cannot find KDC for realm \\"R\\"")'),
+        'no Kerberos login: Cannot find KDC for realm "R"$',
+        errno.EACCES,
+    ),
+    (
+        RuntimeError('OperationFailed("Failed to load libgssapi_krb")'),
+        "Kerberos needs the system's libgssapi_krb5: install libgssapi-krb5-2",
+        errno.ENOTSUP,
+    ),
     (NotImplementedError("RS-legacy"), "hdfs-native does not support RS-legacy", errno.ENOTSUP),
     (OSError("Connection refused (os error 111)"), "Connection refused", errno.ECONNREFUSED),
-    (OSError("RPC listener disconnected"), "RPC listener disconnected", errno.ECONNABORTED),
+    (
+        OSError("RPC listener disconnected"),
+        "RPC listener disconnected; a cluster with Kerberos needs hadoop.security.authentication=kerberos",
+        errno.ECONNABORTED,
+    ),
+    (OSError("broken"), "broken", errno.ECONNABORTED),
     (PanicError("index out of bounds"), "index out of bounds", errno.EIO),
 )
 
@@ -315,6 +341,37 @@ def test_errors_of_the_client_are_of_one_line(
     assert caught.value.errno == number
     assert str(caught.value).startswith(f"{cluster.uri}/trips: cannot list: ")
     assert "Server.java" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kerberos_keytab": "/nowhere"}, "no Kerberos login by the keytab /nowhere: no such file$"),
+        ({"kerberos_keytab": __file__}, f"no Kerberos login by the keytab {__file__}: No credentials cache$"),
+    ],
+)
+def test_a_login_by_a_keytab_that_fails(cluster: LocalHdfs, given: dict[str, str], message: str) -> None:
+    options = {"hadoop.security.authentication": "kerberos", "kerberos_principal": "me", **given}
+    cluster.failures += [RuntimeError('GSSAPIError(GSS_S_NO_CRED, 5, "No credentials cache")')]
+    with pytest.raises(StorageError, match=message):
+        HudiTable.open(f"{cluster.uri}/t", storage_options=options)
+
+
+def test_settings_of_a_client_with_kerberos(cluster: LocalHdfs) -> None:
+    write(cluster, "/trips")
+    protection = "dfs.data.transfer.protection"
+    for options, expected in (
+        ({}, None),
+        ({"hadoop.security.authentication": "simple"}, None),
+        ({"hadoop.security.authentication": "kerberos"}, "authentication"),
+        ({"hadoop.security.authentication": "kerberos", protection: "privacy"}, "privacy"),
+    ):
+        assert values(HudiTable.open(f"{cluster.uri}/trips", storage_options=options)) == ["x", "z"]
+        assert cluster.clients[-1][1].get(protection) == expected
+    # A connection that ends is not for want of a ticket where one is shown.
+    cluster.failures += [OSError("RPC listener disconnected")] * 40
+    with pytest.raises(StorageError, match=r"RPC listener disconnected$"):
+        HudiTable.open(f"{cluster.uri}/t", storage_options={"hadoop.security.authentication": "kerberos"})
 
 
 def test_what_passes_is_asked_for_again(cluster: LocalHdfs, monkeypatch: pytest.MonkeyPatch) -> None:
