@@ -1,4 +1,4 @@
-"""MkDocs hooks: pages from outside docs/, one page for each public name, and rewritten links.
+"""MkDocs hooks: pages from outside docs/, one page for each public name, rewritten links, and the version.
 
 Pages link to files by relative paths, as on GitHub. A link leads to the page of the site that the file has become,
 otherwise to the repository; a missing file is an error. Public names are those in ``__all__``, read without importing
@@ -52,6 +52,15 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 _LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:)(?P<target>[^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _INFO = re.compile(r"\A(```\w+) [^\n]*")
+_MAY_BREAK = "\u200b"
+"""Lets the sidebar break the long name of a module after a dot."""
+_CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
+_JOINT = re.compile(r"(?<=[._/(=])(?=[^\W\d])|(?<=[a-z])(?=[A-Z])")
+"""Where a long name in a cell may be broken."""
+_LONG_CELL = 30
+"""Characters of a cell that is given a width of its own; see docs/site.css."""
 _log = logging.getLogger("mkdocs.hooks.site")
 
 
@@ -77,8 +86,14 @@ def public_names(module: str) -> list[str]:
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs has no types for hooks
-    """Adds the pages of the API to the navigation."""
-    entries = [{module: [{name: page_of(module, name)} for name in public_names(module)]} for module in MODULES]
+    """Adds the pages of the API to the navigation, and the version to the name of the site."""
+    package = (ROOT / "hudi_bridge" / "__init__.py").read_text(encoding="utf-8")
+    (version,) = re.findall(r'^__version__ = "(.+)"$', package, re.MULTILINE)
+    config["site_name"] += f" {version}"
+    entries = [
+        {module.replace(".", f".{_MAY_BREAK}"): [{name: page_of(module, name)} for name in public_names(module)]}
+        for module in MODULES
+    ]
     for section in config["nav"]:
         if "API" in section:
             section["API"] = ["api/index.md", *entries]
@@ -105,6 +120,8 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
     name = page.file.src_uri
     if name.startswith("api/"):
         return markdown
+    if name == PAGES["README.md"]:
+        page.meta["hide"] = ["navigation"]  # its section has no other page
     source = next((ours for ours, theirs in PAGES.items() if theirs == name), f"docs/{name}")
     parts = _FENCE.split(markdown)
     # Every second part is a code block; words after its language are for the test that runs the block.
@@ -112,6 +129,16 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
         _INFO.sub(r"\1", part) if number % 2 else _LINK.sub(partial(rewritten, source=source, name=name), part)
         for number, part in enumerate(parts)
     )
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """The page with cells that fit the screen: longer ones are marked, and names in them may be broken."""
+
+    def fitted(cell: re.Match[str]) -> str:
+        start = '<td class="long">' if len(_TAG.sub("", cell[1])) > _LONG_CELL else "<td>"
+        return start + _CODE.sub(lambda code: _JOINT.sub("<wbr>", code[0]), cell[1]) + "</td>"
+
+    return _CELL.sub(fitted, html)
 
 
 def page_of(module: str, name: str) -> str:
