@@ -28,7 +28,7 @@ STEPS = {
     "open the table and plan": ("config", "indexes", "options", "splits", "storage", "table", "timeline"),
     "read logs": ("logformat.block", "logformat.scan", "readers.log_scan", "storage.ranges"),
     "decode log blocks": ("logformat",),
-    "fold and merge": ("merge", "readers.realtime_compacted", "readers.merging", "readers.merge_in_parts"),
+    "fold and merge": ("merge", "readers.realtime_compacted", "readers.merging"),
     "find the keys of logs in base files": ("readers.filters", "readers.key_matches"),
     "read base files": ("readers",),
     "evolve columns": ("schema",),

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.images import (
+from hudi_bridge.changes.row_differences import (
     DELETE,
     INSERT,
     UPDATE,
@@ -39,7 +39,7 @@ from hudi_bridge.logformat.block import LogBlock, is_native_name, native_changes
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.readers.base_formats.stored import data_file_gone
+from hudi_bridge.readers.base_file import data_file_gone
 from hudi_bridge.readers.request import SplitRead
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema

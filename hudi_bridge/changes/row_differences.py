@@ -1,4 +1,7 @@
-"""Matches the rows of two states by record key, and compares their values, whole columns at a time."""
+"""Matches the rows of two states by record key, compares their values, and makes batches of the changes.
+
+All of it works on whole columns. A change has an image of its record before and after it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,11 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from hudi_bridge.changes.json_text import AVRO, JACKSON, JACKSON_WITH_DIGITS, json_texts
+from hudi_bridge.changes.split import AFTER, BEFORE, INSTANT, OPERATION, ChangeFormat, ChangeSplit
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
+from hudi_bridge.readers.request import RowRequest
+from hudi_bridge.schema.avro_types import AvroRecord
 from hudi_bridge.schema.casts import as_lists
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
+INSERT, UPDATE, DELETE = "i", "u", "d"
 Keys: TypeAlias = "pa.ChunkedArray[Any]"
+Structs: TypeAlias = "pa.StructArray"
 
+_NOT_STORED = (*META_COLUMNS, OPERATION_COLUMN)
 _ROWS_AT_ONCE = 1 << 16
 """Bounds the memory for masks and for the copies of columns that Arrow compares."""
 
@@ -209,3 +220,75 @@ def _entries(array: Any, rows: Positions) -> Positions:  # noqa: ANN401 - a list
 
 def _taken(values: Column, positions: Positions) -> Column:
     return values.take(pa.array(positions, pa.int64()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """One state of some records, as structs of the table's columns; null where the record did not exist.
+
+    ``is_logged`` is whether the writer has stored the images in a change data file, without meta columns. ``logged_as``
+    is their Avro type if they are in a block. Hudi writes their JSON in another style then, with the word null for a
+    missing image.
+    """
+
+    rows: Structs
+    is_logged: bool = False
+    logged_as: AvroRecord | None = None
+
+    def json(self, split: ChangeSplit) -> Column:
+        """The images as JSON texts."""
+        if not self.is_logged:
+            return json_texts(self.rows, JACKSON_WITH_DIGITS if split.digits else JACKSON)
+        names = [name for name in split.image.schema.names if name not in _NOT_STORED]
+        children = dict(zip(split.image.schema.names, self.rows.flatten(), strict=True))
+        stored = structs([children[name] for name in names], names, self.rows.is_null())
+        if self.logged_as is None:
+            return json_texts(stored, JACKSON)
+        return json_texts(stored, AVRO, self.logged_as).fill_null("null")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Changes as columns: the operations, the instants of their commits, and the images before and after."""
+
+    operations: Column
+    instants: Column
+    before: Images
+    after: Images
+
+    def batch(self, split: ChangeSplit, request: RowRequest) -> pa.RecordBatch:
+        """The changes that pass the request's filter, with its columns; only images that it needs are made."""
+        schema = pa.schema([split.context.schema.field(name) for name in request.needed])
+        columns = [self._column(name, split) for name in schema.names]
+        return request.apply(pa.record_batch(columns, schema=schema))
+
+    def _column(self, name: str, split: ChangeSplit) -> Column:
+        if name == OPERATION:
+            return self.operations
+        if name == INSTANT:
+            return self.instants
+        images = {BEFORE: self.before, AFTER: self.after}[name]
+        return images.json(split) if split.change_format is ChangeFormat.CDC else images.rows
+
+
+def structs(columns: list[Column], names: list[str], is_null: "pa.BooleanArray | None" = None) -> Structs:
+    """Columns as an array of structs."""
+    fields = [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=is_null)
+
+
+def structs_of(rows: pa.Table) -> Structs:
+    """The rows of a table, no more than fit a batch, as structs."""
+    columns: list[Any] = [column.combine_chunks() for column in rows.columns]
+    columns = [pa.concat_arrays(child.chunks) if isinstance(child, pa.ChunkedArray) else child for child in columns]
+    return structs(columns, rows.column_names)
+
+
+def no_images(schema: pa.Schema, count: int) -> Images:
+    """The null images of records that do not exist."""
+    return Images(rows=pa.nulls(count, pa.struct(list(schema))))
+
+
+def repeated(text: str, count: int) -> Column:
+    """A column that repeats one text."""
+    return pa.repeat(text, count)

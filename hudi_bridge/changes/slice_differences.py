@@ -14,8 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.images import DELETE, INSERT, UPDATE, Changes, Images, no_images, repeated, structs_of
-from hudi_bridge.changes.row_differences import RowPairs, differing_rows, pair_rows
+from hudi_bridge.changes.row_differences import (
+    DELETE,
+    INSERT,
+    UPDATE,
+    Changes,
+    Images,
+    RowPairs,
+    differing_rows,
+    no_images,
+    pair_rows,
+    repeated,
+    structs_of,
+)
 from hudi_bridge.changes.split import ChangeSplit, GroupChange
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.merge.record_map import part_of_keys

@@ -6,9 +6,12 @@ from enum import StrEnum
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.config import QueryType
+from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.split import (
     ReadContext,
     RealtimeFileSplit,
@@ -36,6 +39,24 @@ def change_schema(image: pa.Schema, change_format: ChangeFormat) -> pa.Schema:
     kind = pa.string() if change_format is ChangeFormat.CDC else pa.struct(list(image))
     columns = ((OPERATION, pa.string()), (INSTANT, pa.string()), (BEFORE, kind), (AFTER, kind))
     return pa.schema([pa.field(name, column) for name, column in columns])
+
+
+def own_images(schema: pa.Schema) -> dict[str, pc.Expression]:
+    """The columns of changes as expressions that leave meta columns out of the images.
+
+    Raises:
+        QueryError: the images are JSON, as in Hudi's queries.
+    """
+    columns = {name: pc.field(name) for name in schema.names}
+    for name in (BEFORE, AFTER):
+        kind: Any = schema.field(name).type
+        if not pa.types.is_struct(kind):
+            raise QueryError("meta_columns", "False for images that are JSON", f"the format {ChangeFormat.ROWS}")
+        names = own_columns(field.name for field in kind)
+        image = pc.make_struct(*(pc.field(name, field) for field in names), field_names=names)
+        missing = pa.scalar(None, pa.struct([kind.field(field) for field in names]))
+        columns[name] = pc.if_else(pc.field(name).is_valid(), image, missing)
+    return columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,16 @@
 stored result still belongs to a slice.
 """
 
-from hudi_bridge.engines.identity import context_identity, identity, slice_identity
 from hudi_bridge.engines.log_blocks import LogDeletes, StoredLogBlock, iter_log_blocks, record_layout
-from hudi_bridge.engines.merged_slices import MemoryStore, MergedSlice, MergedSlices, MergeStore
+from hudi_bridge.engines.merged_slices import (
+    MemoryStore,
+    MergedSlice,
+    MergedSlices,
+    MergeStore,
+    context_identity,
+    identity,
+    slice_identity,
+)
 from hudi_bridge.engines.slice_delta import SliceDelta, SurvivingLogRecords, slice_delta, slice_delta_in
 from hudi_bridge.engines.stored_base_file import (
     ColumnIds,

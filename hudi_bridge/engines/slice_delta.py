@@ -27,8 +27,7 @@ from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns
 from hudi_bridge.readers.log_scan import LogScan
-from hudi_bridge.readers.merge_in_parts import MergeInParts
-from hudi_bridge.readers.merging import ReplacedRows
+from hudi_bridge.readers.merging import MergeInParts, ReplacedRows
 from hudi_bridge.readers.request import RowRequest, SliceRead
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.planner import Split

@@ -1,4 +1,4 @@
-"""Base files: the interface of all formats, the columns of a query in them, and the selection of their rows.
+"""Base files: what all formats share, the columns of a query in them, and the selection of their rows.
 
 Row groups are skipped by statistics only if the filter's columns have not evolved since the file was written. A
 selective request reads first the columns that select rows, then the others for the selected rows only. Meta columns are
@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_bridge.common.caching import cached_property
-from hudi_bridge.errors import CorruptBaseFileError
+from hudi_bridge.config import read_table_config
+from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
+from hudi_bridge.logformat.parquet import first_line
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.readers.column_ranges import Range, columns_with_ranges, may_pass
 from hudi_bridge.readers.request import RowRequest, rule_of
@@ -25,7 +27,10 @@ from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, 
 from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.notes import warn_of_missing_meta_columns
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.storage.ranges import FileOfRanges
+from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.timeline import load_timeline
 
 # These columns hold few distinct values per file, some of them long. As dictionaries, they are cheap to filter.
 DICTIONARY_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name")
@@ -522,3 +527,51 @@ def extent(base: OpenBaseFile, groups: RowGroups, rows: Iterable[str], keys: Ite
     size = sum(base.stored_bytes(group, row_columns) for group in groups.rows)
     size += sum(base.stored_bytes(group, key_columns) for group in groups.keys)
     return ReadExtent(row_groups=len(base.row_groups), row_groups_read=len(groups.rows | groups.keys), bytes_read=size)
+
+
+def data_file_gone(storage: Storage, planned: RealtimeFileSplit | ReadContext, path: str) -> DataFileGoneError:
+    """The error for a missing data file; the timeline is read again, so that it names the newest instant."""
+    return DataFileGoneError(path, planned.latest_instant, _newest_instant(storage))
+
+
+def _newest_instant(storage: Storage) -> str | None:
+    try:
+        latest = load_timeline(storage, read_table_config(storage)).latest_commit()
+    except HudiReadError:
+        return None
+    return latest.requested_time if latest else None
+
+
+def open_stored(storage: Storage, split: RealtimeFileSplit, path: str) -> tuple[pa.NativeFile, FileOfRanges | None]:
+    """Opens the base file; the second value fetches its ranges if it is in a store.
+
+    Raises:
+        FileNotFoundError: the file no longer exists.
+        StorageError: the file cannot be opened.
+    """
+    if storage.is_local:
+        return storage.open_input(path), None
+    fetched = storage.prefetched.get(path)
+    if isinstance(fetched, pa.Buffer):
+        return pa.BufferReader(fetched), None
+    # The caller closes the file after use, so it must not be found again.
+    storage.prefetched.pop(path, None)
+    ranges = storage.open_ranges(path, split.base_size_bytes or None) if fetched is None else fetched
+    return pa.PythonFile(ranges, mode="r"), ranges
+
+
+def cause_of(
+    storage: Storage,
+    split: RealtimeFileSplit,
+    path: str,
+    error: Exception,
+    decode: Callable[[pa.NativeFile], object],
+    kind: str,
+) -> HudiReadError:
+    """The error to raise for an Arrow error: the file is not in the format ``kind``, it is
+    missing, or the storage failed.
+    """
+    failure = storage.failure_of(path, error, decode)
+    if failure is None:
+        return CorruptBaseFileError(path, None, first_line(error), f"a readable {kind} file")
+    return failure if isinstance(failure, HudiReadError) else data_file_gone(storage, split, path)

@@ -11,9 +11,9 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import StorageError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.merge.arrays import ordering_path
+from hudi_bridge.readers.base_file import data_file_gone
 from hudi_bridge.readers.base_formats.footers import base_fragment, cached_footer, hold_footer
 from hudi_bridge.readers.base_formats.parquet import ColumnChunks
-from hudi_bridge.readers.base_formats.stored import data_file_gone
 from hudi_bridge.readers.log_scan import read_log_file
 from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN

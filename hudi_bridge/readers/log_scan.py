@@ -22,7 +22,7 @@ from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.readers.base_formats.stored import data_file_gone
+from hudi_bridge.readers.base_file import data_file_gone
 from hudi_bridge.readers.block_decoder import (
     BlockDecoder,
     Datums,

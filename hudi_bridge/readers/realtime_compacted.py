@@ -30,8 +30,7 @@ from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_scan import LateLogRows, LogScan
-from hudi_bridge.readers.merge_in_parts import MergeInParts
-from hudi_bridge.readers.merging import MatchedRows, ReplacedRows, RequestedRows, merge
+from hudi_bridge.readers.merging import MatchedRows, MergeInParts, ReplacedRows, RequestedRows, merge
 from hudi_bridge.readers.request import SliceRead
 
 

@@ -12,7 +12,7 @@ from hudi_bridge.connectors.lakes.tables import MergingByTable, Namespace, Table
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import TableNotFoundError
 from hudi_bridge.service.planned_snapshots import KeptPlans, PlannedSnapshots
-from hudi_bridge.service.scan_requests import ScanRequest
+from hudi_bridge.service.scans import ScanRequest
 from hudi_bridge.storage.storage import Storage
 
 _PLANNED = "_planned"

@@ -33,20 +33,19 @@ from pyiceberg.schema import Schema
 from hudi_bridge.common.operations import operation
 from hudi_bridge.common.threads import KeyedLocks
 from hudi_bridge.connectors.iceberg.columns import Ids, model_json, names_to_ids
-from hudi_bridge.connectors.iceberg.garbage import Garbage
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
 from hudi_bridge.connectors.iceberg.served_table import Published, PublishedMetadata, ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_cache import GivenSlices
+from hudi_bridge.connectors.iceberg.slice_files import Folder
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
-from hudi_bridge.connectors.iceberg.snapshot_records import TABLES, SnapshotRecords
+from hudi_bridge.connectors.iceberg.snapshot_records import Garbage, SnapshotRecords
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids, identity
 from hudi_bridge.errors import DataFileGoneError, InstantNotReadableError, QueryError
 from hudi_bridge.service.scan_filters import ScanFilter
-from hudi_bridge.service.scan_requests import ScanRequest
-from hudi_bridge.service.scans import scan_tasks
+from hudi_bridge.service.scans import ScanRequest, scan_tasks
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -395,7 +394,7 @@ class PlannedSnapshots:
         self._checked = time.monotonic()
         self._given.refresh()
         self._builder.slices.refresh(self._given.usable())
-        self._published.keep_present(self._scratch.names(TABLES))
+        self._published.keep_present(self._scratch.names(Folder.TABLES))
 
     def _remove_unused(self) -> None:
         """Removes the files of slices that no client was given lately, and earlier records and metadata."""

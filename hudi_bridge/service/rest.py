@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hudi_bridge.connectors.iceberg.served_table import Counters
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
 from hudi_bridge.connectors.lakes.tables import Namespace
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError, UnsupportedTableError
 from hudi_bridge.service.access import Access
@@ -42,7 +42,7 @@ from hudi_bridge.service.credentials import (
 )
 from hudi_bridge.service.gate import Gate, KnownHost, client_address, error_answer, limited_body, reader_of, reason_of
 from hudi_bridge.service.planned_snapshots import NoSuchPlanError
-from hudi_bridge.service.scan_requests import MOST_BYTES, IncrementalScanError, parse_scan_request, parse_task_request
+from hudi_bridge.service.scans import MOST_BYTES, IncrementalScanError, parse_scan_request, parse_task_request
 
 _HEADER = "x-client-version"
 _FIRST_RELEASES: Mapping[str, tuple[int, int]] = {"Apache Iceberg": (1, 11), "PyIceberg": (0, 11)}

@@ -13,7 +13,8 @@ from threading import Event, Thread
 import uvicorn
 
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
-from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
 from hudi_bridge.connectors.lakes.tables import MergingByTable, TablesByName
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError

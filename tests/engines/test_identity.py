@@ -9,7 +9,7 @@ import pytest
 
 from hudi_bridge import RealtimeFileSplit, RecordPayload
 from hudi_bridge.engines import context_identity, identity, slice_identity
-from hudi_bridge.engines.identity import NOT_IDENTIFYING
+from hudi_bridge.engines.merged_slices import NOT_IDENTIFYING
 from hudi_bridge.releases import FloatWidening
 from hudi_bridge.splits.split import ReadContext
 from tests.support.table_writer import TableWriter, at

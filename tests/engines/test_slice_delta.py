@@ -50,7 +50,7 @@ def as_seen_by_an_engine(split: RealtimeFileSplit, *, use_threads: bool = False)
 
 
 def test_base_rows_and_delta_are_the_snapshot(key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.readers.merge_in_parts._MIN_LOG_BYTES_FOR_THREAD", 0)
+    monkeypatch.setattr("hudi_bridge.readers.merging._MIN_LOG_BYTES_FOR_THREAD", 0)
     for split in splits_of(key):
         merged = open_reader(split).to_table()
         assert differences(merged, as_seen_by_an_engine(split)) == []

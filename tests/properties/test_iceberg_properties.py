@@ -13,7 +13,8 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge import HudiTable, InstantNotReadableError
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.storage.storage import Storage

@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from hudi_bridge.cli.iceberg import serve_app, use_config
-from hudi_bridge.connectors.iceberg.served_table import Counters
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
 from hudi_bridge.service.config import OIDC, READER, access_of, vending_of
 from hudi_bridge.service.credentials import CREDENTIALS
 from tests.support.snippets import PAGES, ROOT, blocks

@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 from hudi_bridge.connectors.iceberg.columns import columns_of
 from hudi_bridge.errors import QueryError
 from hudi_bridge.service.scan_filters import MOST_LEVELS, ScanFilter
-from hudi_bridge.service.scan_requests import IncrementalScanError, parse_scan_request, parse_task_request
+from hudi_bridge.service.scans import IncrementalScanError, parse_scan_request, parse_task_request
 from tests.support.strength import examples
 
 FIELDS: list[tuple[str, pa.DataType]] = [

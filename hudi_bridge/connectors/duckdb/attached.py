@@ -29,8 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_bridge.changes.images import own_images
-from hudi_bridge.changes.split import ChangeFormat, change_schema
+from hudi_bridge.changes.split import ChangeFormat, change_schema, own_images
 from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.common.threads import most_at_once
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier

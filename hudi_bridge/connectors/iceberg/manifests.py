@@ -41,7 +41,7 @@ from pyiceberg.typedef import Record, TableVersion
 from hudi_bridge.connectors.iceberg.columns import WITHOUT_PARTITION, model_json
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
-from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, Folder, SliceFiles
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 
 _COMPRESSION: Final = "deflate"
@@ -176,7 +176,6 @@ def manifest_list(
     return output.content
 
 
-METADATA = "metadata"
 SEQUENCE_NUMBER = 1
 _MEAN_RUN_LENGTH = 64
 _MOST_SLICES = 512
@@ -244,7 +243,7 @@ class ManifestWriter:
     def _write(
         self, name: str, files: Sequence["_Listed"], spec: PartitionSpec, content: ManifestContent
     ) -> ManifestFile:
-        path = f"{METADATA}/{name}"
+        path = f"{Folder.METADATA}/{name}"
         output = InMemory(self.locations.uri(self.scratch.storage, path))
         newest = max(file.sequence_number for file in files)
         version = FormatVersion.V2 if self.lineage is None else FormatVersion.V3

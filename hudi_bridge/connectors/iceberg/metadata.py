@@ -34,11 +34,12 @@ from hudi_bridge.connectors.iceberg.columns import (
     names_to_ids,
 )
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, IcebergClient
-from hudi_bridge.connectors.iceberg.manifests import METADATA
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage, lineage_from_json, lineage_to_json
+from hudi_bridge.connectors.iceberg.slice_files import Folder
 from hudi_bridge.timeline.instant import time_of
 
-SNAPSHOTS = "snapshots"
+TABLE_METADATA = ".metadata.json"
+"""Ends the names of the files of a table's metadata."""
 BEFORE = "1"
 """Stands for all instants before the first readable one, if there were any: DuckDB would show an empty table."""
 _FORMAT = 5
@@ -266,7 +267,7 @@ def _snapshot(location: str, snapshot: IcebergSnapshot, schema_id: int) -> Snaps
             "snapshot-id": snapshot.snapshot_id,
             "sequence-number": snapshot.snapshot_id,
             "timestamp-ms": snapshot.timestamp_ms,
-            "manifest-list": f"{location}/{METADATA}/{listed}",
+            "manifest-list": f"{location}/{Folder.METADATA}/{listed}",
             "summary": Summary(Operation.OVERWRITE, **summary),
             "schema-id": schema_id,
         }
@@ -283,7 +284,7 @@ def _missing_snapshot(location: str, entry: SnapshotLogEntry, schema_id: int) ->
             "snapshot-id": entry.snapshot_id,
             "sequence-number": entry.snapshot_id,
             "timestamp-ms": entry.timestamp_ms,
-            "manifest-list": f"{location}/{METADATA}/{name}.avro",
+            "manifest-list": f"{location}/{Folder.METADATA}/{name}.avro",
             "summary": Summary(Operation.OVERWRITE, **{"hudi.instant": str(entry.snapshot_id)}),
             "schema-id": schema_id,
         }

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
-from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
+from hudi_bridge.connectors.iceberg.slice_files import Folder
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Locations, Scratch
@@ -18,7 +19,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import InstantLike
 
-_HINT = f"{METADATA}/version-hint.text"
+_HINT = f"{Folder.METADATA}/version-hint.text"
 _VERSIONS_KEPT = 100
 
 
@@ -80,7 +81,7 @@ def publish_table(
     name = _write_version(folder, published.metadata.encode())
     return PublishedTable(
         location=locations.uri(folder.storage),
-        metadata_location=locations.uri(folder.storage, f"{METADATA}/{name}"),
+        metadata_location=locations.uri(folder.storage, f"{Folder.METADATA}/{name}"),
         instant=published.instant,
         slices_built=int(counters.value("slices_built_total")),
         slices_reused=int(counters.value("slices_reused_total")),
@@ -91,11 +92,11 @@ def publish_table(
 def _write_version(folder: Scratch, metadata: bytes) -> str:
     """Write a new version unless the metadata are the same; the name of the newest metadata file."""
     newest = _newest_version(folder)
-    if folder.read(f"{METADATA}/{_name(newest)}") == metadata:
+    if folder.read(f"{Folder.METADATA}/{_name(newest)}") == metadata:
         return _name(newest)
-    folder.write(f"{METADATA}/{_name(newest + 1)}", metadata)
+    folder.write(f"{Folder.METADATA}/{_name(newest + 1)}", metadata)
     folder.write(_HINT, str(newest + 1).encode())
-    folder.remove(f"{METADATA}/{_name(newest - _VERSIONS_KEPT)}")
+    folder.remove(f"{Folder.METADATA}/{_name(newest - _VERSIONS_KEPT)}")
     return _name(newest + 1)
 
 
@@ -111,7 +112,9 @@ def _require_no_higher_version(folder: Scratch, format_version: FormatVersion) -
         QueryError: they are.
     """
     try:
-        published = json.loads(folder.read(f"{METADATA}/{_name(_newest_version(folder))}") or b"{}")["format-version"]
+        published = json.loads(folder.read(f"{Folder.METADATA}/{_name(_newest_version(folder))}") or b"{}")[
+            "format-version"
+        ]
     except (ValueError, KeyError, TypeError):
         return
     if isinstance(published, int) and published > format_version:

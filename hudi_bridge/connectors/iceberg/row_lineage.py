@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hudi_bridge.connectors.iceberg.slice_files import DataFile
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, Folder
 from hudi_bridge.connectors.scratch import Scratch, new_mark
 from hudi_bridge.errors import StorageError
 
@@ -103,7 +103,6 @@ def lineage_from_json(document: Mapping[str, object] | None) -> RowLineage | Non
     )
 
 
-CLAIMS = "row-ids"
 _SUFFIX = ".claim"
 _MOST_TRIES = 100
 _LANES = 16
@@ -133,11 +132,11 @@ class RowIdClaims:
             return first
         for _ in range(_MOST_TRIES):
             name = f"{first}-{first + count}-{new_mark()}{_SUFFIX}"
-            self._scratch.write(f"{CLAIMS}/{name}", b"")
+            self._scratch.write(f"{Folder.CLAIMS}/{name}", b"")
             others = [claim for claim in self._claims() if claim.name != name]
             if all(claim.end <= first for claim in others):
                 for claim in others:
-                    self._scratch.remove(f"{CLAIMS}/{claim.name}")
+                    self._scratch.remove(f"{Folder.CLAIMS}/{claim.name}")
                 return first
             # Those who try again at the same time hardly begin at the same id: one of them is above the others.
             widest = max(count, *(claim.end - claim.first for claim in others))
@@ -146,7 +145,7 @@ class RowIdClaims:
 
     def _claims(self) -> list[_Claim]:
         claims = []
-        for name in self._scratch.names(CLAIMS):
+        for name in self._scratch.names(Folder.CLAIMS):
             first, _, rest = name.removesuffix(_SUFFIX).partition("-")
             end = rest.partition("-")[0]
             if first.isdecimal() and end.isdecimal():

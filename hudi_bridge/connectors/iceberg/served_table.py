@@ -1,21 +1,25 @@
-"""A Hudi table as Iceberg clients see it: how it is read, its table metadata, and counters of the work on it."""
+"""A Hudi table as Iceberg clients see it: how it is read, and its table metadata."""
 
 import hashlib
 import logging
-import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion, Rewriting
-from hudi_bridge.connectors.iceberg.metadata import BEFORE, IcebergSnapshot, epoch_ms, metadata_text, table_metadata
+from hudi_bridge.connectors.iceberg.metadata import (
+    BEFORE,
+    TABLE_METADATA,
+    IcebergSnapshot,
+    epoch_ms,
+    metadata_text,
+    table_metadata,
+)
 from hudi_bridge.connectors.iceberg.slice_builder import FORMAT
-from hudi_bridge.connectors.iceberg.snapshot_records import TABLES
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
+from hudi_bridge.connectors.iceberg.slice_files import Folder
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Locations, Scratch, current_period
 from hudi_bridge.dataset import HudiDataset
@@ -25,68 +29,8 @@ from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
 
-_PREFIX = "hudi_bridge_iceberg_"
-_HELP: Mapping[str, tuple[str, str]] = {
-    "requests_total": ("counter", "Requests by operation and status."),
-    "request_seconds_total": ("counter", "Time spent on requests by operation."),
-    "snapshots_built_total": ("counter", "Snapshots of tables that were built."),
-    "snapshots_reused_total": ("counter", "Loads of tables that had not changed."),
-    "scans_planned_total": ("counter", "Scans that were planned for clients."),
-    "slices_built_total": ("counter", "File slices of which data files were read."),
-    "slices_reused_total": ("counter", "File slices that had not changed when a snapshot was built."),
-    "build_seconds_total": ("counter", "Time spent on file slices."),
-    "builds_in_progress": ("gauge", "File slices that are being worked on."),
-    "files_removed_total": ("counter", "Files that nothing referred to any more."),
-    "errors_total": ("counter", "Errors of tables by class."),
-}
-
-
-class Counters:
-    """Thread-safe counters by name and label."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._values: Counter[tuple[str, str]] = Counter()
-
-    def add(self, name: str, amount: float = 1, *, labels: str = "") -> None:
-        """Add to a counter; ``labels`` have Prometheus's form, such as ``operation="loadTable"``."""
-        with self._lock:
-            self._values[name, labels] += amount  # type: ignore[assignment]  # counters hold any number
-
-    def value(self, name: str, labels: str = "") -> float:
-        """The current value of a counter."""
-        with self._lock:
-            return self._values[name, labels]
-
-    @contextmanager
-    def building(self) -> Iterator[None]:
-        """Count and time the block as work on one file slice."""
-        start = time.perf_counter()
-        self.add("builds_in_progress")
-        try:
-            yield
-        finally:
-            self.add("builds_in_progress", -1)
-            self.add("build_seconds_total", time.perf_counter() - start)
-
-    def prometheus(self) -> str:
-        """All counters in Prometheus's text format."""
-        with self._lock:
-            values = dict(self._values)
-        lines = []
-        for name, (kind, text) in _HELP.items():
-            lines += [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
-            by_labels = {labels: value for (counter, labels), value in values.items() if counter == name} or {"": 0}
-            lines += [
-                f"{_PREFIX}{name}{{{labels}}} {value}" if labels else f"{_PREFIX}{name} {value}"
-                for labels, value in sorted(by_labels.items())
-            ]
-        return "\n".join(lines) + "\n"
-
-
 _LOG = logging.getLogger(__name__)
 
-TABLE_METADATA = ".metadata.json"
 _MOST_PUBLISHED = 16
 
 
@@ -213,12 +157,12 @@ class PublishedMetadata:
             text = metadata_text(metadata)
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             name = f"{snapshots[-1].instant}-{digest}-p{period}{TABLE_METADATA}"
-            self._scratch.write(f"{TABLES}/{name}", text.encode())
+            self._scratch.write(f"{Folder.TABLES}/{name}", text.encode())
             self._published[key] = Published(
                 instant=snapshots[-1].instant,
                 metadata=text,
                 name=name,
-                location=f"{location}/{TABLES}/{name}",
+                location=f"{location}/{Folder.TABLES}/{name}",
                 notes=snapshots[-1].notes,
             )
             for oldest in list(self._published)[:-_MOST_PUBLISHED]:

@@ -46,7 +46,14 @@ from hudi_bridge.connectors.iceberg.compatibility import (
     reason_unopened,
     why_presto_misreads,
 )
-from hudi_bridge.connectors.iceberg.slice_files import DataFile, SliceFiles, data_file, puffin_file, without_bounds
+from hudi_bridge.connectors.iceberg.slice_files import (
+    DataFile,
+    Folder,
+    SliceFiles,
+    data_file,
+    puffin_file,
+    without_bounds,
+)
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.engines import SliceDelta, StoredBaseFile, context_identity, slice_delta_in, slice_identity
 from hudi_bridge.engines.stored_base_file import in_path_and_file
@@ -54,8 +61,6 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-
-DATA = "data"
 
 # Part of every name: to be raised when the files for a slice change in form or content.
 FORMAT = 5
@@ -186,7 +191,7 @@ class SliceBuilder:
         deleted = delta.deleted_positions
         if self.rewriting.is_due(len(deleted), base_data.rows):
             if written is not None:
-                self.scratch.remove(f"{DATA}/{self._file_name(written)}")
+                self.scratch.remove(f"{Folder.DATA}/{self._file_name(written)}")
             return None
         deletes = copy = None
         if copy_of_base is not None and len(deleted) < base_data.rows:
@@ -234,7 +239,7 @@ class SliceBuilder:
         first = next(tables, None)
         if first is None:
             return None
-        path = f"{DATA}/{stem}.parquet"
+        path = f"{Folder.DATA}/{stem}.parquet"
         real_columns = RealColumns(schema=schema, ids=self.columns.ids)
         with self.scratch.appearing(path) as file:
             # Presto fails on conditions on a column that has an empty dictionary, because all of its values are null.
@@ -253,7 +258,7 @@ class SliceBuilder:
         """A position-delete file for a data file, with the partition of that file; in version 3 a deletion vector."""
         if self.format_version is FormatVersion.V3:
             return self._write_vector(stem, of, deleted)
-        path = f"{DATA}/{stem}.parquet"
+        path = f"{Folder.DATA}/{stem}.parquet"
         paths = pa.repeat(pa.scalar(of.location), len(deleted))
         with self.scratch.appearing(path) as file:
             # All positions differ: a dictionary of them would make the file three times as large.
@@ -274,7 +279,7 @@ class SliceBuilder:
         )
 
     def _write_vector(self, stem: str, of: DataFile, deleted: "npt.NDArray[np.int64]") -> DataFile:
-        path, made = f"{DATA}/{stem}.puffin", puffin_file(of.location, deleted)
+        path, made = f"{Folder.DATA}/{stem}.puffin", puffin_file(of.location, deleted)
         self.scratch.write(path, made.content)
         return DataFile(
             location=self.locations.uri(self.scratch.storage, path),

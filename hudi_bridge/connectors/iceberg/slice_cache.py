@@ -1,7 +1,7 @@
 """The files of slices in the scratch folder, so that slices that have not changed are not read again.
 
 ``SliceCache`` builds and finds the files of slices, for any number of threads. ``GivenSlices`` notes which slices
-clients were given for planned scans; all services on a scratch folder read these notes.
+clients were given for planned scans; all services on a scratch folder read these notes. ``Counters`` count the work.
 
 A note has its period in its name. Slices are given out again in that period and the next; their files stay until no
 query can need them (``is_past``).
@@ -9,15 +9,15 @@ query can need them (``is_past``).
 
 import json
 import time
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from threading import Lock
 
 from hudi_bridge.common.threads import KeyedLocks
-from hudi_bridge.connectors.iceberg.served_table import Counters
-from hudi_bridge.connectors.iceberg.slice_builder import DATA, SliceBuilder
-from hudi_bridge.connectors.iceberg.slice_files import SliceFiles, slice_from_json, slice_to_json
+from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
+from hudi_bridge.connectors.iceberg.slice_files import Folder, SliceFiles, slice_from_json, slice_to_json
 from hudi_bridge.connectors.scratch import (
     Scratch,
     current_period,
@@ -29,11 +29,66 @@ from hudi_bridge.connectors.scratch import (
 )
 from hudi_bridge.splits.split import RealtimeFileSplit
 
-SLICES = "slices"
-GIVEN = "given"
+_PREFIX = "hudi_bridge_iceberg_"
+_HELP: Mapping[str, tuple[str, str]] = {
+    "requests_total": ("counter", "Requests by operation and status."),
+    "request_seconds_total": ("counter", "Time spent on requests by operation."),
+    "snapshots_built_total": ("counter", "Snapshots of tables that were built."),
+    "snapshots_reused_total": ("counter", "Loads of tables that had not changed."),
+    "scans_planned_total": ("counter", "Scans that were planned for clients."),
+    "slices_built_total": ("counter", "File slices of which data files were read."),
+    "slices_reused_total": ("counter", "File slices that had not changed when a snapshot was built."),
+    "build_seconds_total": ("counter", "Time spent on file slices."),
+    "builds_in_progress": ("gauge", "File slices that are being worked on."),
+    "files_removed_total": ("counter", "Files that nothing referred to any more."),
+    "errors_total": ("counter", "Errors of tables by class."),
+}
 _SUFFIX = ".json"
 _SUBMITTED_PER_BUILDER = 2
 """One slice is built while the next is waiting. More would let a large request keep small ones waiting."""
+
+
+class Counters:
+    """Thread-safe counters by name and label."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._values: Counter[tuple[str, str]] = Counter()
+
+    def add(self, name: str, amount: float = 1, *, labels: str = "") -> None:
+        """Add to a counter; ``labels`` have Prometheus's form, such as ``operation="loadTable"``."""
+        with self._lock:
+            self._values[name, labels] += amount  # type: ignore[assignment]  # counters hold any number
+
+    def value(self, name: str, labels: str = "") -> float:
+        """The current value of a counter."""
+        with self._lock:
+            return self._values[name, labels]
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """Count and time the block as work on one file slice."""
+        start = time.perf_counter()
+        self.add("builds_in_progress")
+        try:
+            yield
+        finally:
+            self.add("builds_in_progress", -1)
+            self.add("build_seconds_total", time.perf_counter() - start)
+
+    def prometheus(self) -> str:
+        """All counters in Prometheus's text format."""
+        with self._lock:
+            values = dict(self._values)
+        lines = []
+        for name, (kind, text) in _HELP.items():
+            lines += [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
+            by_labels = {labels: value for (counter, labels), value in values.items() if counter == name} or {"": 0}
+            lines += [
+                f"{_PREFIX}{name}{{{labels}}} {value}" if labels else f"{_PREFIX}{name} {value}"
+                for labels, value in sorted(by_labels.items())
+            ]
+        return "\n".join(lines) + "\n"
 
 
 class SliceCache:
@@ -59,8 +114,8 @@ class SliceCache:
         now = time.time()
         with self._lock:
             # In this order, since an entry is written after its data files.
-            names = {name.removesuffix(_SUFFIX) for name in self._scratch.names(SLICES)}
-            self._present = frozenset(self._scratch.names(DATA))
+            names = {name.removesuffix(_SUFFIX) for name in self._scratch.names(Folder.SLICES)}
+            self._present = frozenset(self._scratch.names(Folder.DATA))
             usable = {name for name in names if name in needed or now - (marked_at(name) or 0) < self._new_seconds}
             for key, versions in list(self._cached.items()):
                 self._cached[key] = {
@@ -142,7 +197,7 @@ class SliceCache:
                 return self._find(base_key, builder) or self._build(base_key, base, builder)
 
         files = builder.build(split, copied)
-        self._scratch.write(f"{SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
+        self._scratch.write(f"{Folder.SLICES}/{files.name}{_SUFFIX}", slice_to_json(files))
         with self._lock:
             self._cached[key][files.name] = files
         return files
@@ -152,7 +207,7 @@ class SliceCache:
         with self._lock:
             unread = self._unread.pop(key, set())
         for name in unread:
-            text = self._scratch.read(f"{SLICES}/{name}{_SUFFIX}")
+            text = self._scratch.read(f"{Folder.SLICES}/{name}{_SUFFIX}")
             files = None if text is None else _slice_files(text)
             with self._lock:
                 if files is not None and self._present.issuperset(files.own_files):
@@ -184,11 +239,11 @@ class GivenSlices:
 
     def refresh(self) -> None:
         """Reads new notes, and forgets removed ones."""
-        names = set(self._scratch.names(GIVEN))
+        names = set(self._scratch.names(Folder.GIVEN))
         for name in self._notes.keys() - names:
             del self._notes[name]
         for name in names - self._notes.keys():
-            self._notes[name] = _slices(self._scratch.read(f"{GIVEN}/{name}"))
+            self._notes[name] = _slices(self._scratch.read(f"{Folder.GIVEN}/{name}"))
 
     def give(self, slices: Iterable[str]) -> None:
         """Notes that a client gets these slices, unless that is known."""
@@ -196,7 +251,7 @@ class GivenSlices:
         new = set(slices) - self._given_in(period)
         if new:
             name = f"p{period}-{new_mark()}.json"
-            self._scratch.write(f"{GIVEN}/{name}", json.dumps(sorted(new)).encode())
+            self._scratch.write(f"{Folder.GIVEN}/{name}", json.dumps(sorted(new)).encode())
             self._notes[name] = frozenset(new)
 
     def usable(self) -> Collection[str]:
@@ -211,7 +266,7 @@ class GivenSlices:
     def forget_past(self) -> None:
         """Removes the notes that nobody needs any more."""
         for name in [name for name in self._notes if is_past(name, self._keep_seconds)]:
-            self._scratch.remove(f"{GIVEN}/{name}")
+            self._scratch.remove(f"{Folder.GIVEN}/{name}")
             del self._notes[name]
 
     def _given_in(self, period: int) -> set[str]:

@@ -15,6 +15,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,6 +65,19 @@ _NO_BYTES = (ValueError, OverflowError, TypeError, NotImplementedError, Attribut
 _FORMAT = 5
 Misread: TypeAlias = Mapping[str, str]
 """The clients that misread a base file, with the reasons."""
+
+
+class Folder(StrEnum):
+    """The folders in the scratch folder of a table, by what they hold."""
+
+    DATA = "data"
+    SLICES = "slices"
+    METADATA = "metadata"
+    SNAPSHOTS = "snapshots"
+    DROPPED = "dropped"
+    TABLES = "tables"
+    GIVEN = "given"
+    CLAIMS = "row-ids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,13 +19,13 @@ from hudi_bridge.connectors.iceberg.compatibility import (
     notes_on_copies,
     schema_for_presto,
 )
-from hudi_bridge.connectors.iceberg.manifests import METADATA, ManifestWriter, manifest_list, name_of
+from hudi_bridge.connectors.iceberg.manifests import ManifestWriter, manifest_list, name_of
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot, epoch_ms
 from hudi_bridge.connectors.iceberg.row_lineage import RowLineage
-from hudi_bridge.connectors.iceberg.served_table import Counters, ServedTable
+from hudi_bridge.connectors.iceberg.served_table import ServedTable
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
-from hudi_bridge.connectors.iceberg.slice_cache import SliceCache
-from hudi_bridge.connectors.iceberg.slice_files import DataFile
+from hudi_bridge.connectors.iceberg.slice_cache import Counters, SliceCache
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, Folder
 from hudi_bridge.connectors.scratch import Locations, Scratch, new_mark
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import column_ids
@@ -186,7 +186,7 @@ class SnapshotBuilder:
         names = [name for name, _ in manifests]
         identity = repr(names if first_row_id is None else (names, first_row_id))
         name = f"snap-{snapshot_id}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}-{new_mark()}.avro"
-        location = self.locations.uri(self.scratch.storage, f"{METADATA}/{name}")
+        location = self.locations.uri(self.scratch.storage, f"{Folder.METADATA}/{name}")
         content = manifest_list(location, snapshot_id, [manifest for _, manifest in manifests], first_row_id)
-        self.scratch.write(f"{METADATA}/{name}", content)
+        self.scratch.write(f"{Folder.METADATA}/{name}", content)
         return name

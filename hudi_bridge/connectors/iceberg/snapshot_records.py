@@ -1,20 +1,50 @@
-"""The snapshots of a table on disk: which are listed, and which can be removed."""
+"""The snapshots of a table on disk: which are listed, which can be removed, and the removal of their files.
+
+Other services use the same scratch folder. No service waits for another, and each may end at any time:
+
+- Files are written once, under names that are never used again (marks, see ``scratch``).
+- A record that is removed from ``snapshots/`` is first written to ``dropped/``. What it lists goes ``keep_seconds``
+  later, unless a record that is there lists it as well: each service looks at the records before it answers, so that
+  no client gets a snapshot later than that.
+- A snapshot that is being built uses files of records that are there, or new ones. New files that no record lists stay
+  for a period (``period_seconds``); only those of the first half are used, as after a crash.
+
+Files whose names have no mark go ``keep_seconds`` after they were first seen without a reference.
+"""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from hudi_bridge.connectors.iceberg.columns import Ids
-from hudi_bridge.connectors.iceberg.manifests import METADATA
-from hudi_bridge.connectors.iceberg.metadata import SNAPSHOTS, IcebergSnapshot, snapshot_from_json, snapshot_to_json
+from hudi_bridge.connectors.iceberg.metadata import (
+    TABLE_METADATA,
+    IcebergSnapshot,
+    snapshot_from_json,
+    snapshot_to_json,
+)
 from hudi_bridge.connectors.iceberg.row_lineage import RowIdClaims, RowIds, RowLineage
-from hudi_bridge.connectors.iceberg.slice_builder import DATA
-from hudi_bridge.connectors.iceberg.slice_files import DataFile
-from hudi_bridge.connectors.scratch import Scratch, marked_at, new_mark
+from hudi_bridge.connectors.iceberg.slice_files import DataFile, Folder
+from hudi_bridge.connectors.scratch import (
+    UNFINISHED,
+    Scratch,
+    is_past,
+    marked_at,
+    new_mark,
+    period_of,
+    period_seconds,
+    remove_orphan_files,
+)
 
-TABLES = "tables"
-DROPPED = "dropped"
+_SUFFIXES = {
+    Folder.DATA: (".parquet", ".puffin", UNFINISHED),
+    Folder.SLICES: (".json", UNFINISHED),
+    Folder.METADATA: (".avro", UNFINISHED),
+    Folder.TABLES: (TABLE_METADATA, UNFINISHED),
+    **dict.fromkeys((Folder.SNAPSHOTS, Folder.DROPPED, Folder.GIVEN, Folder.CLAIMS), (UNFINISHED,)),
+}
+"""How the names of files in each folder end; other files are not ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +61,9 @@ class PresentFiles:
     @classmethod
     def of(cls, scratch: Scratch) -> Self:
         """Lists the files of a scratch folder."""
-        data, metadata, tables = (frozenset(scratch.names(folder)) for folder in (DATA, METADATA, TABLES))
+        data, metadata, tables = (
+            frozenset(scratch.names(folder)) for folder in (Folder.DATA, Folder.METADATA, Folder.TABLES)
+        )
         return cls(data=data, metadata=metadata, tables=tables)
 
     def has_all_of(self, snapshot: IcebergSnapshot) -> bool:
@@ -59,12 +91,12 @@ class SnapshotRecords:
 
     def refresh(self) -> None:
         """Reads new records, and forgets removed ones."""
-        names = set(self._scratch.names(SNAPSHOTS))
+        names = set(self._scratch.names(Folder.SNAPSHOTS))
         for name in self._records.keys() - names:
             del self._records[name]
         self._unreadable &= names
         for name in sorted(names - self._records.keys() - self._unreadable):
-            snapshot = read_record(self._scratch, f"{SNAPSHOTS}/{name}")
+            snapshot = read_record(self._scratch, f"{Folder.SNAPSHOTS}/{name}")
             if snapshot is None:
                 self._unreadable.add(name)
             else:
@@ -109,7 +141,7 @@ class SnapshotRecords:
     def publish(self, snapshot: IcebergSnapshot) -> IcebergSnapshot:
         """Makes a snapshot with complete files visible. If another service was faster, returns its snapshot instead."""
         name = f"{snapshot.instant}-{snapshot.state[:16]}-{new_mark()}.json"
-        self._scratch.write(f"{SNAPSHOTS}/{name}", snapshot_to_json(snapshot))
+        self._scratch.write(f"{Folder.SNAPSHOTS}/{name}", snapshot_to_json(snapshot))
         self.refresh()
         return self.find(snapshot.instant, snapshot.state) or snapshot
 
@@ -135,7 +167,7 @@ class SnapshotRecords:
             for name in sorted(self._records, key=_age):
                 self._note(self._records[name])
         for name in self._unreadable:
-            self._scratch.remove(f"{SNAPSHOTS}/{name}")
+            self._scratch.remove(f"{Folder.SNAPSHOTS}/{name}")
 
     def remove(self, snapshots: Sequence[IcebergSnapshot]) -> None:
         """Removes the records of these snapshots, whose files are gone.
@@ -144,14 +176,14 @@ class SnapshotRecords:
         """
         for name, snapshot in list(self._records.items()):
             if snapshot in snapshots:
-                self._scratch.remove(f"{SNAPSHOTS}/{name}")
+                self._scratch.remove(f"{Folder.SNAPSHOTS}/{name}")
                 del self._records[name]
 
     def _drop(self, name: str) -> None:
         snapshot = self._records.pop(name)
         # Whoever looks at both folders, in this order, finds the record in one of them.
-        self._scratch.write(f"{DROPPED}/{snapshot.instant}-{new_mark()}.json", snapshot_to_json(snapshot))
-        self._scratch.remove(f"{SNAPSHOTS}/{name}")
+        self._scratch.write(f"{Folder.DROPPED}/{snapshot.instant}-{new_mark()}.json", snapshot_to_json(snapshot))
+        self._scratch.remove(f"{Folder.SNAPSHOTS}/{name}")
 
     def _listed(self) -> list[str]:
         """The names of one record for each instant, ordered by instant."""
@@ -194,3 +226,77 @@ def read_record(scratch: Scratch, path: str) -> IcebergSnapshot | None:
 def _age(name: str) -> tuple[int, str]:
     """What orders records by the time when they were written."""
     return marked_at(name) or 0, name
+
+
+class Garbage:
+    """The files of earlier snapshots of one table."""
+
+    def __init__(self, scratch: Scratch, keep_seconds: float) -> None:
+        self._scratch = scratch
+        self._keep_seconds = keep_seconds
+        self._dropped: dict[str, IcebergSnapshot | None] = {}
+
+    def remove(self, records: SnapshotRecords, slices: Collection[str] = ()) -> int:
+        """Removes what neither the records nor running queries need; returns the number of files.
+
+        The records are read anew. ``slices`` are names of slices that are needed as well.
+        """
+        # In this order: a record is in one of the folders at any time.
+        records.refresh()
+        self._read_dropped()
+        now = time.time()
+        since = {name: marked_at(name) or 0 for name in self._dropped}
+        expired = [name for name in self._dropped if now - since[name] >= self._keep_seconds]
+        waiting = [snapshot for name, snapshot in self._dropped.items() if name not in expired and snapshot is not None]
+        needed = _files_of([*records.everything(), *waiting])
+        gone = _files_of([snapshot for name in expired if (snapshot := self._dropped[name]) is not None])
+        removed = 0
+        unmarked: dict[str, tuple[set[str], tuple[str, ...]]] = {}
+        for folder, suffixes in _SUFFIXES.items():
+            names = [name for name in self._scratch.all_names(folder) if name.endswith(suffixes)]
+            for name in names:
+                if name in needed[folder] or (folder in (Folder.DATA, Folder.SLICES) and _slice_of(name) in slices):
+                    continue
+                if name in gone[folder] or self._is_left_over(name, now):
+                    self._scratch.remove(f"{folder}/{name}")
+                    removed += 1
+            marked = {name for name in names if marked_at(name) is not None or period_of(name) is not None}
+            if len(marked) < len(names):
+                unmarked[folder] = (marked | needed[folder], suffixes)
+        if unmarked:
+            removed += remove_orphan_files(self._scratch, unmarked, self._keep_seconds)
+        for name in expired:
+            self._scratch.remove(f"{Folder.DROPPED}/{name}")
+            del self._dropped[name]
+        return removed
+
+    def _is_left_over(self, name: str, now: float) -> bool:
+        """Whether a file that no record lists is old enough."""
+        if period_of(name) is not None:
+            return is_past(name, self._keep_seconds)
+        since = marked_at(name)
+        return since is not None and now - since >= period_seconds(self._keep_seconds)
+
+    def _read_dropped(self) -> None:
+        names = self._scratch.names(Folder.DROPPED)
+        for name in self._dropped.keys() - set(names):
+            del self._dropped[name]
+        for name in names:
+            if name not in self._dropped:
+                self._dropped[name] = read_record(self._scratch, f"{Folder.DROPPED}/{name}")
+
+
+def _slice_of(name: str) -> str:
+    """The name of the slice that a file of data or a cache entry belongs to."""
+    return "-".join(name.partition(".")[0].split("-")[:3])
+
+
+def _files_of(snapshots: Sequence[IcebergSnapshot]) -> dict[str, set[str]]:
+    """The names of the files that snapshots list, by folder."""
+    lists = {snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None}
+    return {
+        Folder.DATA: {name for snapshot in snapshots for name in snapshot.own_files},
+        Folder.SLICES: {f"{name}.json" for snapshot in snapshots for name in snapshot.slices},
+        Folder.METADATA: lists | {name for snapshot in snapshots for name in snapshot.manifests},
+        **{folder: set() for folder in (Folder.TABLES, Folder.SNAPSHOTS, Folder.DROPPED, Folder.GIVEN, Folder.CLAIMS)},
+    }

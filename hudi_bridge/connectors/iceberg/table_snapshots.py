@@ -22,7 +22,6 @@ from threading import Lock
 from hudi_bridge.common.operations import operation
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.columns import Ids
-from hudi_bridge.connectors.iceberg.garbage import Garbage
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot
 from hudi_bridge.connectors.iceberg.served_table import (
     Published,
@@ -31,7 +30,7 @@ from hudi_bridge.connectors.iceberg.served_table import (
     SnapshotSettings,
 )
 from hudi_bridge.connectors.iceberg.snapshot_builder import snapshot_builder
-from hudi_bridge.connectors.iceberg.snapshot_records import PresentFiles, SnapshotRecords
+from hudi_bridge.connectors.iceberg.snapshot_records import Garbage, PresentFiles, SnapshotRecords
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.dataset import HudiDataset

@@ -24,8 +24,7 @@ from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.parquet import first_line
 from hudi_bridge.merge.arrays import as_booleans
 from hudi_bridge.options import BLOB_MODE_KEY
-from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile
-from hudi_bridge.readers.base_formats.stored import data_file_gone
+from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile, data_file_gone
 from hudi_bridge.readers.blobs import BLOB_TYPE
 from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.splits.split import RealtimeFileSplit

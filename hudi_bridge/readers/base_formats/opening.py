@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError
 from hudi_bridge.readers.base_file import OpenBaseFile
-from hudi_bridge.readers.base_formats.hfile import HFileBaseFile
 from hudi_bridge.readers.base_formats.lance import LanceBaseFile
-from hudi_bridge.readers.base_formats.orc import OrcBaseFile
+from hudi_bridge.readers.base_formats.orc_and_hfile import HFileBaseFile, OrcBaseFile
 from hudi_bridge.readers.base_formats.parquet import open_parquet
 from hudi_bridge.readers.column_ranges import Range
 from hudi_bridge.splits.split import RealtimeFileSplit

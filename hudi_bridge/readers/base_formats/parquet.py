@@ -19,7 +19,15 @@ from hudi_bridge.common.threads import Workers, map_in_threads
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
-from hudi_bridge.readers.base_file import DICTIONARY_COLUMNS, ROWS_PER_BATCH, OpenBaseFile, decoded_schema
+from hudi_bridge.readers.base_file import (
+    DICTIONARY_COLUMNS,
+    ROWS_PER_BATCH,
+    OpenBaseFile,
+    cause_of,
+    data_file_gone,
+    decoded_schema,
+    open_stored,
+)
 from hudi_bridge.readers.base_formats.footers import (
     BaseFooter,
     base_fragment,
@@ -29,7 +37,6 @@ from hudi_bridge.readers.base_formats.footers import (
     text_range,
 )
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
-from hudi_bridge.readers.base_formats.stored import cause_of, data_file_gone, open_stored
 from hudi_bridge.readers.column_ranges import Range, ranges_of_row_groups
 from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.images import structs_of
-from hudi_bridge.changes.row_differences import Keys, RowPairs, differing_values, pair_rows, row_numbers
+from hudi_bridge.changes.row_differences import Keys, RowPairs, differing_values, pair_rows, row_numbers, structs_of
 from hudi_bridge.changes.slice_differences import (
     Part,
     SliceRows,

@@ -11,7 +11,8 @@ from pyiceberg.table import StaticTable
 
 from hudi_bridge import RecordPayload
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.iceberg.served_table import Counters, SnapshotSettings
+from hudi_bridge.connectors.iceberg.served_table import SnapshotSettings
+from hudi_bridge.connectors.iceberg.slice_cache import Counters
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.lakes.tables import MergeSettings, MergingByTable

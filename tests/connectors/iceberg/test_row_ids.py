@@ -14,7 +14,8 @@ import pytest
 
 from hudi_bridge.connectors.iceberg.compatibility import FormatVersion
 from hudi_bridge.connectors.iceberg.metadata import IcebergSnapshot
-from hudi_bridge.connectors.iceberg.row_lineage import CLAIMS, RowIdClaims
+from hudi_bridge.connectors.iceberg.row_lineage import RowIdClaims
+from hudi_bridge.connectors.iceberg.slice_files import Folder
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import StorageError
 from tests.connectors.iceberg.asking import row_ids
@@ -182,11 +183,11 @@ def scratch(tmp_path: Path) -> Scratch:
 def test_a_claim_follows_the_last_one_and_takes_its_place(scratch: Scratch) -> None:
     claims, others = RowIdClaims(scratch), RowIdClaims(scratch)
     assert [claims.claim(10, 0), others.claim(5, 0), claims.claim(0, 3), others.claim(0, 99)] == [0, 10, 15, 99]
-    assert [name.rpartition("-")[0] for name in scratch.names(CLAIMS)] == ["10-15"]
+    assert [name.rpartition("-")[0] for name in scratch.names(Folder.CLAIMS)] == ["10-15"]
     assert claims.claim(1, 40) == 40
     # Of a service that has ended before it was sure.
-    scratch.write(f"{CLAIMS}/41-50-t0.claim", b"")
-    scratch.write(f"{CLAIMS}/not-a-claim", b"")
+    scratch.write(f"{Folder.CLAIMS}/41-50-t0.claim", b"")
+    scratch.write(f"{Folder.CLAIMS}/not-a-claim", b"")
     assert others.claim(7, 0) == 50
 
 
@@ -205,7 +206,7 @@ def test_services_claim_ids_in_a_store(table: TableWriter, endpoint: str, builde
     ]
     assert [one.start for one in ranges] == [0, ranges[0].stop, ranges[1].stop]
     assert all(ranges)
-    (claim,) = names(endpoint, CLAIMS)
+    (claim,) = names(endpoint, Folder.CLAIMS)
     assert claim.startswith(f"{ranges[-1].start}-{ranges[-1].stop}-")
     assert differences(table.open().snapshot().to_table(), iceberg_rows(loaded[-1], endpoint)) == []
 
@@ -216,7 +217,7 @@ def test_a_claim_that_always_comes_too_late_is_an_error(scratch: Scratch, monkey
 
     def write_both(self: Scratch, name: str, content: bytes) -> None:
         end = int(name.partition("/")[2].split("-")[1])
-        write(self, f"{CLAIMS}/{end}-{end + 1}-t{time.monotonic_ns()}.claim", content)
+        write(self, f"{Folder.CLAIMS}/{end}-{end + 1}-t{time.monotonic_ns()}.claim", content)
         write(self, name, content)
 
     monkeypatch.setattr(Scratch, "write", write_both)
