@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_bridge.changes.split import own_images
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.common.operations import current_context, operation

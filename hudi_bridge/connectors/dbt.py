@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from threading import Lock, local
 from typing import Any, Self
 
@@ -239,10 +239,14 @@ def rows_of(table: HudiTable, settings: SourceSettings) -> Source:
     else:
         rows = _dataset(table, settings)
         names = [name for name in rows.schema.names if settings.meta_columns or name not in META_COLUMNS]
-        columns, read = pa.schema(list(map(rows.schema.field, names))), rows.to_batches
+        columns, read = pa.schema(list(map(rows.schema.field, names))), partial(_batches, rows)
     if not columns.names:
         raise QueryError("table", "no columns, since nothing has been written yet", "a table with a completed commit")
     return Source(columns, refusing_wrong_conditions(columns, read), deque(maxlen=1))
+
+
+def _batches(rows: HudiDataset, columns: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
+    return rows.to_batches(list(columns), row_filter)
 
 
 def _dataset(table: HudiTable, settings: SourceSettings) -> HudiDataset:

@@ -66,7 +66,7 @@ class HdfsCluster:
     @property
     def options(self) -> dict[str, str]:
         """The properties that name the NameNodes, and the others of clients."""
-        return properties_of(self.ports) | self.properties
+        return {**properties_of(self.ports), **self.properties}
 
     @property
     def client(self) -> Any:
