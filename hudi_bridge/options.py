@@ -461,8 +461,8 @@ def _unreleased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
     if not _flag(options, READ_UNRELEASED_KEY):
         versions, version = ", ".join(map(str, RELEASED_VERSIONS)), config.table_version
         supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {version} as it is planned"
-        found = f"{version}, which no release of Hudi writes"
-        raise UnsupportedTableError("table version", found, supported)
+        actual = f"{version}, which no release of Hudi writes"
+        raise UnsupportedTableError("table version", actual, supported)
     return replace(config, metadata_partitions=(), metadata_partitions_inflight=())
 
 

@@ -217,7 +217,7 @@ def read_rows(
     """
     with operation(_LOG, "read", logging.DEBUG, context, table=read.storage.shown_path) as reading:
         if reading.is_heard:
-            reading.note(slices=", ".join(f"{piece.partition_path}/{piece.file_id}" for piece in read.split.slices))
+            reading.note(slices=", ".join(f"{part.partition_path}/{part.file_id}" for part in read.split.slices))
         with closing(_batches_of(reader_for(read))) as batches:
             rows = 0
             for batch in batches:
@@ -283,7 +283,7 @@ def iter_from_store(
 
 
 def _is_selective(request: RowRequest, split: Split) -> bool:
-    return any(request.is_selective(dict(piece.partition_values)) for piece in split.slices)
+    return any(request.is_selective(dict(part.partition_values)) for part in split.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,15 +295,15 @@ class _Part:
 
 
 def _part(read: SplitRead[Split], context: Any, files_at_once: int) -> _Part:  # noqa: ANN401 - of OpenTelemetry
-    slices = [FilesOfSlice(read.of_slice(piece)) for piece in read.split.slices]
+    slices = [FilesOfSlice(read.of_slice(part)) for part in read.split.slices]
 
     def fetch(large_fetch_slot: LargeFetchSlot) -> BatchSource:
-        wanted = {path: file for piece in slices for path, file in piece.to_fetch(large_fetch_slot)}
-        fetched = map_in_threads(lambda fetch_file: fetch_file(), wanted.values(), files_at_once)
-        storage = read.storage.with_prefetched(dict(zip(wanted, fetched, strict=True)))
+        requests = {path: file for files in slices for path, file in files.to_fetch(large_fetch_slot)}
+        fetched = map_in_threads(lambda fetch_file: fetch_file(), requests.values(), files_at_once)
+        storage = read.storage.with_prefetched(dict(zip(requests, fetched, strict=True)))
         return partial(read_rows, replace(read, storage=storage), context)
 
-    return _Part(size_bytes=sum(piece.size_bytes for piece in slices), fetch=fetch)
+    return _Part(size_bytes=sum(files.size_bytes for files in slices), fetch=fetch)
 
 
 class _Ahead:

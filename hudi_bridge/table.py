@@ -119,8 +119,8 @@ class HudiTable:
             StorageError: the file system or the catalog does not answer.
         """
         if filesystem is None and is_catalog_uri(os.fspath(path)):
-            found = find_in_catalog(os.fspath(path))
-            path, options = found.location, with_query_type(options or {}, found.query_type)
+            entry = find_in_catalog(os.fspath(path))
+            path, options = entry.location, with_query_type(options or {}, entry.query_type)
         decryption = require_decryption_properties(decryption_properties)
         storage = replace(Storage.open(path, filesystem, storage_options), decryption=decryption)
         return cls.of(storage, options or {}, payloads or {}, log_memory_bytes)
@@ -170,7 +170,7 @@ class HudiTable:
         splits = self._latest.cached_splits(QueryType.SNAPSHOT)
         if splits is None:
             return None
-        base, logs = sum(one.base_size_bytes for one in splits), sum(one.log_size_bytes for one in splits)
+        base, logs = sum(split.base_size_bytes for split in splits), sum(split.log_size_bytes for split in splits)
         return f"{len(splits):,}: {size_text(base)} of base files, {size_text(logs)} of logs"
 
     def require_files_of(self, instant: str) -> None:
@@ -418,7 +418,7 @@ class HudiTable:
         """
         if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
-        return [piece for split in self._dataset(query_type, as_of).splits(filter) for piece in split.slices]
+        return [part for split in self._dataset(query_type, as_of).splits(filter) for part in split.slices]
 
     def planner(self, as_of: InstantLike | None = None, argument: str = "as_of") -> SplitPlanner:
         """Plans the queries of a snapshot; ``as_of`` is as for ``snapshot``.

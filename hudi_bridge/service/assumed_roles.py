@@ -30,7 +30,7 @@ _SESSION_NAME = "hudi-bridge"
 _CONNECT_SECONDS, _READ_SECONDS, _MOST_TRIES = 5.0, 10.0, 3
 _FIRST_SERVER_ERROR = 500
 _LATER = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException")
-_TOLD = (
+_QUOTED = (
     "AccessDenied",
     "ValidationError",
     "MalformedPolicyDocument",
@@ -86,7 +86,7 @@ class AssumedRole:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", _FIRST_SERVER_ERROR)
             if code in _LATER or status >= _FIRST_SERVER_ERROR:
                 raise CredentialsUnavailableError(f"STS for {self._role}: {code}") from None
-            message = f"{code}: {details.get('Message')}" if code in _TOLD else code
+            message = f"{code}: {details.get('Message')}" if code in _QUOTED else code
             raise CredentialsRefusedError(f"STS for {self._role}: {message}") from None
         except (NoConnectionError, HTTPClientError) as error:
             raise CredentialsUnavailableError(f"STS for {self._role}: {type(error).__name__}") from None

@@ -57,7 +57,7 @@ _OF_STORE: Mapping[str, type] = {"region": str, "endpoint": str, "path-style-acc
 _SHOWN = {"region": "client.region", "endpoint": "s3.endpoint", "path-style-access": "s3.path-style-access"}
 _ROLE = re.compile(r"arn:[a-z0-9-]+:iam::[^:]*:role/.+")
 _KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[^:*?$]+:[^:*?$]+:key/[^*?$]+")
-_PLACE = re.compile(
+_FOLDER_URI = re.compile(
     r"[a-z]+://(?P<container>[a-z0-9$-]+)@(?P<host>(?P<account>[a-z0-9]+)\.[a-z0-9.-]+)(/(?P<folder>.*))?", re.DOTALL
 )
 _KEY, _SCRATCH_KEY = "account-key", "scratch-account-key"
@@ -107,7 +107,7 @@ class AzurePlace:
         Raises:
             CredentialsRefusedError: the URI is of another form.
         """
-        match = _PLACE.fullmatch(uri)
+        match = _FOLDER_URI.fullmatch(uri)
         if match is None:
             raise CredentialsRefusedError("a folder in Azure whose URI is not abfss://CONTAINER@ACCOUNT.HOST/FOLDER")
         return cls(

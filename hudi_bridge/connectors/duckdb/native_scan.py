@@ -90,7 +90,7 @@ class NativeScanPlanner:
     storage: Storage
     errors: Errors
     _files: TableFiles | None = None
-    _known: dict[tuple[str, Hashable], BaseFileColumns | NotByDuckDBError] = field(default_factory=dict)
+    _cached: dict[tuple[str, Hashable], BaseFileColumns | NotByDuckDBError] = field(default_factory=dict)
 
     def plan(self, dataset: HudiDataset) -> NativeScan:
         """The scan of a snapshot or read-optimized query, as far as DuckDB reads base files as Hudi does."""
@@ -178,13 +178,13 @@ class NativeScanPlanner:
         # What differs between a snapshot and its read-optimized query does not concern base files, as a rule.
         query = context_identity(replace(dataset.context, query_type=QueryType.READ_OPTIMIZED, merge_rule=None))
         keys = [(query, (split.base_path, split.base_size_bytes, split.partition_values)) for split in splits]
-        cached = {key: self._known[key] for key in keys if key in self._known}
+        cached = {key: self._cached[key] for key in keys if key in self._cached}
         unknown = [(key, split) for key, split in zip(keys, splits, strict=True) if key not in cached]
         looked_up = map_in_threads(lambda item: self._look(item[1]), unknown, _THREADS)
         cached.update(zip((key for key, _ in unknown), looked_up, strict=True))
-        others = {key: value for key, value in self._known.items() if key[0] != query}
+        others = {key: value for key, value in self._cached.items() if key[0] != query}
         # A file that could not be read may be read the next time.
-        self._known = others | {key: value for key, value in cached.items() if value is not _UNREADABLE}
+        self._cached = others | {key: value for key, value in cached.items() if value is not _UNREADABLE}
         return [cached[key] for key in keys]
 
     def _look(self, split: RealtimeFileSplit) -> BaseFileColumns | NotByDuckDBError:

@@ -98,11 +98,11 @@ class Columns:
         return pa.schema([_arrow_field(field) for field in self.schema.fields])
 
 
-def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Ids) -> Columns:
+def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], earlier: Ids) -> Columns:
     """The columns of a query.
 
-    ``hudi_ids`` are the ids of its schema and of earlier versions, as ``column_ids`` returns them. ``known`` are the
-    ids of earlier snapshots; they are used if the table has no schema history.
+    ``hudi_ids`` are the ids of its schema and of earlier versions, as ``column_ids`` returns them. ``earlier`` are
+    the ids of earlier snapshots; they are used if the table has no schema history.
 
     Raises:
         UnsupportedTableError: a column has a type that Iceberg lacks, fields of a struct have names that clients take
@@ -111,7 +111,7 @@ def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], known: Id
     if not len(query_schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     versions = [{path: id_ + _FIRST_ID_OF_HUDI for path, id_ in version.items()} for version in hudi_ids]
-    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(known, _next_id(known))
+    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(earlier, _next_id(earlier))
     fields = [numbering.field(field, "") for field in query_schema]
     schema = Schema(*fields)
     return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, versions[1:]))
@@ -199,15 +199,15 @@ def _field(id_: int, names: list[str], fields: list[MappedField]) -> MappedField
     return MappedField.model_validate({"field-id": id_, "names": names, "fields": fields})
 
 
-def _next_id(known: Ids) -> int:
-    return max((*known.values(), _FIRST_ID_OF_HUDI - 1)) + 1
+def _next_id(ids: Ids) -> int:
+    return max((*ids.values(), _FIRST_ID_OF_HUDI - 1)) + 1
 
 
 class _Numbering:
-    """Assigns field ids: the known id of a path, or else the next new one."""
+    """Assigns field ids: the id that a path has, or else the next new one."""
 
-    def __init__(self, known: Ids, next_id: int) -> None:
-        self._known = {**known, **_META_IDS}
+    def __init__(self, ids: Ids, next_id: int) -> None:
+        self._assigned = {**ids, **_META_IDS}
         self._next = next_id
         self.ids: dict[str, int] = {}
 
@@ -219,10 +219,10 @@ class _Numbering:
     def _id(self, path: str) -> int:
         if path in self.ids:
             raise UnsupportedTableError("columns in Iceberg", f"two with the path {path}", "names without dots")
-        if path not in self._known:
-            self._known[path] = self._next
+        if path not in self._assigned:
+            self._assigned[path] = self._next
             self._next += 1
-        self.ids[path] = self._known[path]
+        self.ids[path] = self._assigned[path]
         return self.ids[path]
 
     def _type(self, kind: ArrowType, path: str) -> IcebergType:

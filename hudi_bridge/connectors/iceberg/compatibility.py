@@ -346,15 +346,19 @@ def notes_on(
     copied = notes_on_copies(slices, rewriting)
     if rewriting.client is IcebergClient.PRESTO:
         return (*copied, *types_for_presto(schema, cut_times=rewriting.cut_times))
-    told: dict[Misreader, list[str]] = {client: [] for client in Misreader}
-    told[Misreader.PRESTO] += misread_types(schema)
+    reports: dict[Misreader, list[str]] = {client: [] for client in Misreader}
+    reports[Misreader.PRESTO] += misread_types(schema)
     outside = sum(file.partition is None for files in slices for file in files.data)
     if partition_columns and outside:
-        told[Misreader.PRESTO].append(f"reads {', '.join(partition_columns)} as null in {_files(outside, 'data file')}")
+        reports[Misreader.PRESTO].append(
+            f"reads {', '.join(partition_columns)} as null in {_files(outside, 'data file')}"
+        )
     for client in Misreader:
         if reasons := [files.misread[client] for files in slices if client in files.misread]:
-            told[client].append(f"misreads {_files(len(reasons), 'base file')} ({min(reasons)})")
-    misread = (f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in told.items() if what)
+            reports[client].append(f"misreads {_files(len(reasons), 'base file')} ({min(reasons)})")
+    misread = (
+        f"{client}: {'; '.join(what)}; {_REMEDIES[client]} mends this" for client, what in reports.items() if what
+    )
     return (*copied, *misread)
 
 

@@ -212,9 +212,9 @@ class ManifestWriter:
         """The manifest of the files with this spec and content; nothing if there are no such files."""
         partitioned = bool(spec.fields)
         listed = [
-            (one.name, file)
-            for one in run
-            for file in (one.data if content is ManifestContent.DATA else one.deletes)
+            (slice_files.name, file)
+            for slice_files in run
+            for file in (slice_files.data if content is ManifestContent.DATA else slice_files.deletes)
             if (file.partition is not None) == partitioned
         ]
         if not listed:
@@ -248,8 +248,8 @@ class ManifestWriter:
         newest = max(file.sequence_number for file in files)
         version = FormatVersion.V2 if self.lineage is None else FormatVersion.V3
         with manifest_writer(version, content, spec, self.schema, output, newest) as manifest:
-            for one in files:
-                manifest.add_entry(_entry(one, content, newest, version))
+            for listed in files:
+                manifest.add_entry(_entry(listed, content, newest, version))
         self.scratch.write(path, output.content)
         described = manifest.to_manifest_file()
         described.sequence_number = newest

@@ -80,9 +80,9 @@ class IcebergSnapshot:
         """The instant as a number."""
         return int(self.instant)
 
-    def reads_alike(self, mapping: NameMapping) -> bool:
+    def reads_same_columns(self, mapping: NameMapping) -> bool:
         """Whether clients find the same columns in the base files by another mapping."""
-        own, other = (names_to_ids(one, self.columns.schema) for one in (self.columns.mapping, mapping))
+        own, other = (names_to_ids(names, self.columns.schema) for names in (self.columns.mapping, mapping))
         return all(own.get(path) == other.get(path) for path in self.stored_paths)
 
 
@@ -238,7 +238,7 @@ def _is_read_with(current: IcebergSnapshot, snapshot: IcebergSnapshot, mapping: 
     # Presto reads all snapshots with the newest schema.
     if snapshot.client == IcebergClient.PRESTO and snapshot.columns.schema != current.columns.schema:
         return False
-    return snapshot.reads_alike(mapping)
+    return snapshot.reads_same_columns(mapping)
 
 
 def _distinct_schemas(snapshots: Sequence[IcebergSnapshot]) -> list[Schema]:

@@ -65,10 +65,10 @@ class RowIds:
         """The ids of the rows of some data files: those they have, or new ones."""
         ranges, following = dict[str, tuple[int, int]](), self.next_row_id
         for file in files:
-            known = self._range_of(file)
-            if known is None:
-                known, following = (following, file.rows), following + file.rows
-            ranges[file.location] = known
+            row_range = self._range_of(file)
+            if row_range is None:
+                row_range, following = (following, file.rows), following + file.rows
+            ranges[file.location] = row_range
         return RowLineage(first_row_id=self.next_row_id, added_rows=following - self.next_row_id, ranges=ranges)
 
     def _range_of(self, file: DataFile) -> tuple[int, int] | None:

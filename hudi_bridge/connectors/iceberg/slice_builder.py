@@ -292,7 +292,7 @@ class SliceBuilder:
             lower_bounds={PATH_ID: of.location.encode()},
             upper_bounds={PATH_ID: of.location.encode()},
             split_offsets=(),
-            vector=made.place,
+            vector=made.vector,
         )
 
     def _file_name(self, file: DataFile) -> str:

@@ -81,7 +81,7 @@ class Folder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorPlace:
+class VectorLocation:
     """Where the deletion vector of the data file at ``of``, a URI, lies in a Puffin file; in bytes."""
 
     of: str
@@ -94,7 +94,7 @@ class PuffinFile:
     """The content of a Puffin file with one deletion vector."""
 
     content: bytes
-    place: VectorPlace
+    vector: VectorLocation
 
 
 def puffin_file(location: str, deleted: "npt.NDArray[np.int64]") -> PuffinFile:
@@ -103,19 +103,19 @@ def puffin_file(location: str, deleted: "npt.NDArray[np.int64]") -> PuffinFile:
     bitmap.run_optimize()
     vector = _VECTOR_MAGIC + bitmap.serialize()
     blob = len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
-    place = VectorPlace(of=location, offset=len(_MAGIC), size=len(blob))
+    position = VectorLocation(of=location, offset=len(_MAGIC), size=len(blob))
     described = {
         "type": "deletion-vector-v1",
         "fields": [ROW_POSITION_ID],
         "snapshot-id": _UNKNOWN,
         "sequence-number": _UNKNOWN,
-        "offset": place.offset,
-        "length": place.size,
+        "offset": position.offset,
+        "length": position.size,
         "properties": {"referenced-data-file": location, "cardinality": str(len(bitmap))},
     }
     footer = json.dumps({"blobs": [described], "properties": {"created-by": "Hudi Bridge"}}).encode()
     size = len(footer).to_bytes(4, "little")
-    return PuffinFile(content=b"".join((_MAGIC, blob, _MAGIC, footer, size, _NO_FLAGS, _MAGIC)), place=place)
+    return PuffinFile(content=b"".join((_MAGIC, blob, _MAGIC, footer, size, _NO_FLAGS, _MAGIC)), vector=position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class DataFile:
     upper_bounds: Mapping[int, bytes]
     split_offsets: tuple[int, ...]
     written_at: int | None = None
-    vector: VectorPlace | None = None
+    vector: VectorLocation | None = None
     column_sizes: Mapping[int, int] = field(default_factory=dict)
     nan_counts: Mapping[int, int] = field(default_factory=dict)
 
@@ -322,7 +322,7 @@ def _file_from_json(document: dict[str, Any]) -> DataFile:
         upper_bounds={id_: b64decode(bound) for id_, bound in _by_id(document["upper_bounds"]).items()},
         split_offsets=tuple(document["split_offsets"]),
         written_at=document["written_at"],
-        vector=None if vector is None else VectorPlace(**vector),
+        vector=None if vector is None else VectorLocation(**vector),
         column_sizes=_by_id(document["column_sizes"]),
         nan_counts=_by_id(document["nan_counts"]),
     )

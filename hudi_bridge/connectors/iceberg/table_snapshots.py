@@ -74,7 +74,7 @@ class TableSnapshots:
         self._published = PublishedMetadata(self._served, scratch)
         self._garbage = Garbage(scratch, settings.keep_seconds)
         self._checked = -math.inf
-        self._begun = 0
+        self._loads = 0
         self._newest: tuple[int, Published] | None = None
 
     def load(self, as_of: InstantLike | None = None) -> Published:
@@ -86,13 +86,13 @@ class TableSnapshots:
         Raises:
             HudiReadError: the table cannot be read.
         """
-        begun = self._begun
+        loads_before = self._loads
         with self._lock:
             if as_of is not None:
                 return self._loaded(as_of)
-            if self._newest is None or self._newest[0] <= begun:
-                self._begun += 1
-                number = self._begun
+            if self._newest is None or self._newest[0] <= loads_before:
+                self._loads += 1
+                number = self._loads
                 self._newest = number, self._loaded(None)
             return self._newest[1]
 

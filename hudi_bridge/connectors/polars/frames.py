@@ -91,7 +91,7 @@ def _frames(
     names = all_names if with_columns is None else with_columns
     used = () if predicate is None else predicate.meta.root_names()
     needed = list(dict.fromkeys((*names, *used)))
-    # Polars asks for the first rows, of which it wants those that pass.
+    # Polars asks for the first rows, and keeps the rows among them that pass.
     condition = None if predicate is None or n_rows is not None else condition_of(predicate, dataset.schema)
     missing = n_rows
     if missing == 0:

@@ -195,7 +195,7 @@ def _layout(split: RealtimeFileSplit, block: StoredLogBlock) -> str:
     return record_layout(split, block)
 
 
-def _unmergeable(block: StoredLogBlock, found: str, supported: str) -> UnsupportedTableError:
+def _unmergeable(block: StoredLogBlock, actual: str, supported: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        "log block to merge in Trino", f"{found}, in {block.log_path} at byte {block.offset}", supported
+        "log block to merge in Trino", f"{actual}, in {block.log_path} at byte {block.offset}", supported
     )

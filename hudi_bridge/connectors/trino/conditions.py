@@ -131,19 +131,20 @@ def compares_not_lower(
         UnsupportedTableError: the dialect cannot compare values of a type.
     """
     compared = [
-        (one, other, rule.precedence.nulls_as_zero and is_number(kind))
-        for kind, of_base, of_log in zip(kinds, base, log, strict=True)
-        for one, other in zip(
-            *(_comparables(value, kind, rule, dialect, in_logs=in_logs) for value in (of_base, of_log)), strict=True
+        (of_base, of_log, rule.precedence.nulls_as_zero and is_number(kind))
+        for kind, base_value, log_value in zip(kinds, base, log, strict=True)
+        for of_base, of_log in zip(
+            *(_comparables(value, kind, rule, dialect, in_logs=in_logs) for value in (base_value, log_value)),
+            strict=True,
         )
     ]
     # If sequences are equal, the base row wins.
     condition = "FALSE" if rule.sequences_against_base else ""
-    for one, other, is_never_null in reversed(compared):
-        above, equal = f"{other} > {one}", f"{other} = {one}"
+    for of_base, of_log, is_never_null in reversed(compared):
+        above, equal = f"{of_log} > {of_base}", f"{of_log} = {of_base}"
         if not is_never_null:
-            above = f"({other} IS NOT NULL AND ({one} IS NULL OR {above}))"
-            equal = f"({equal} OR ({other} IS NULL AND {one} IS NULL))"
+            above = f"({of_log} IS NOT NULL AND ({of_base} IS NULL OR {above}))"
+            equal = f"({equal} OR ({of_log} IS NULL AND {of_base} IS NULL))"
         condition = f"({above} OR ({equal} AND {condition}))" if condition else f"({above} OR {equal})"
     return f"COALESCE({condition}, FALSE)" if condition else "TRUE"
 

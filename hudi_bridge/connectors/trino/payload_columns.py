@@ -87,8 +87,8 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield (node.module or ".").partition(".")[0] if node.level == 0 else "."
 
 
-def _unsupported(payload: RecordPayload, found: str, supported: str) -> UnsupportedTableError:
-    return UnsupportedTableError(f"payload {type(payload).__name__} as a Trino function", found, supported)
+def _unsupported(payload: RecordPayload, actual: str, supported: str) -> UnsupportedTableError:
+    return UnsupportedTableError(f"payload {type(payload).__name__} as a Trino function", actual, supported)
 
 
 _METHOD = "combine_and_get_update_value"
@@ -142,16 +142,16 @@ def _names(tree: ast.AST) -> set[str]:
 
 def _bound_names(tree: ast.AST) -> set[str]:
     """The names that a text gives a meaning, anywhere."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
-                found.add(name)
+                names.add(name)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.alias(name=name, asname=other):
-                found.add(other or name)
-    return found
+                names.add(other or name)
+    return names
 
 
 class _Touched:

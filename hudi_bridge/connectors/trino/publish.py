@@ -133,7 +133,7 @@ class _Publisher:
     def publish(self, keep: int, *, blocks: bool, leave_seconds: float) -> Published:
         """Publish, and remove orphan files."""
         last = self._last()
-        cached = self._known(last)
+        cached = self._unchanged(last)
         reused = [cached.get(self._key(split)) for split in self._splits]
         at_once = max(1, min(len(self._splits), os.cpu_count() or 1))
         build = partial(self._build, at_once=at_once)
@@ -165,7 +165,7 @@ class _Publisher:
             raise QueryError("folder for published files", f"those of {description}", f"a folder for {expected}, alone")
         return last
 
-    def _known(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
+    def _unchanged(self, last: Publication | None) -> Mapping[str, PublishedSlice]:
         """The slices of the last publication for which the same log blocks count, by identity."""
         if last is None or last.folder != self._folder:
             return {}
@@ -304,11 +304,11 @@ class _Publisher:
         needed = {}
         folders = {info.name for info in self._scratch.storage.list_directory("") if info.is_dir}
         for folder in sorted(folders | {self._folder}):
-            kept = {f"{name}{_SUFFIX}" for its, name in publication.kept if its == folder}
-            logs = {_EMPTY} if kept else set()
-            for name in kept:
+            publications = {f"{name}{_SUFFIX}" for its, name in publication.kept if its == folder}
+            logs = {_EMPTY} if publications else set()
+            for name in publications:
                 logs |= _log_files(self._scratch, f"{folder}/{SLICES}/{name}")
-            for part, names in ((LOG, logs), (SLICES, kept), (BLOCKS, kept)):
+            for part, names in ((LOG, logs), (SLICES, publications), (BLOCKS, publications)):
                 needed[f"{folder}/{part}"] = (names, (_SUFFIX, UNFINISHED))
         return remove_orphan_files(self._scratch, needed, leave_seconds)
 

@@ -19,8 +19,8 @@ from typing import Any
 
 READERS: dict[str, Any] = {}
 SHORT = 1 << 7
-ZIGZAG = tuple((one >> 1) ^ -(one & 1) for one in range(SHORT))
-ENDS = tuple(0 if one >= SHORT or one & 1 else (one >> 1) + 1 for one in range(2 * SHORT))
+ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(SHORT))
+ENDS = tuple(0 if byte >= SHORT or byte & 1 else (byte >> 1) + 1 for byte in range(2 * SHORT))
 MASKS = tuple((1 << 8 * size) - 1 for size in range(9))
 LAST_SHIFT = 63
 WIDE = Context(prec=200)
@@ -59,8 +59,8 @@ def reader_text(layout: Any) -> str:  # noqa: ANN401 - any JSON
         body += value_lines(kind, name, 0)
         if kind[0] == "repeated":
             before += [f"{name} = None", f"{name}_bytes = {NO_NUMBER!r}", f"{name}_size = 0"]
-    wanted = {slot for slot, _ in layout["fields"]}
-    row = "".join(f"c{slot}, " if slot in wanted else "None, " for slot in range(layout["width"]))
+    slots = {slot for slot, _ in layout["fields"]}
+    row = "".join(f"c{slot}, " if slot in slots else "None, " for slot in range(layout["width"]))
     return "\n".join(
         [
             f"def read(data, {', '.join(f'{name}={name}' for name in USED)}):",
@@ -120,8 +120,8 @@ def union_lines(details: Any, name: str, depth: int) -> list[str]:  # noqa: ANN4
     """The lines that read a value of one of several types, the usual one first."""
     lines = ["i = data[p]", "p += 1"]
     order = sorted(enumerate(details[0]), key=lambda branch: branch[1] == "null")
-    for place, (position, branch) in enumerate(order):
-        lines.append(f"{'el' if place else ''}if i == {2 * position}:")
+    for turn, (position, branch) in enumerate(order):
+        lines.append(f"{'el' if turn else ''}if i == {2 * position}:")
         lines += [INDENT + line for line in value_lines(branch, name, depth)]
     return [*lines, "else:", f"{INDENT}raise ValueError(f'choice {{i}} of {len(order)} before byte {{p}}')"]
 

@@ -96,7 +96,7 @@ def test_a_puffin_file_is_laid_out_as_specified() -> None:
     vector = bytes.fromhex("d1d33964") + bitmap
     blob = len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
     assert made.content.startswith(b"PFA1" + blob + b"PFA1{")
-    assert (made.place.of, made.place.offset, made.place.size) == ("file:///data/base.parquet", 4, len(blob))
+    assert (made.vector.of, made.vector.offset, made.vector.size) == ("file:///data/base.parquet", 4, len(blob))
     footer = made.content[4 + len(blob) + 4 : -12]
     assert made.content[-12:] == len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
     assert json.loads(footer)["blobs"] == [
@@ -115,7 +115,7 @@ def test_a_puffin_file_is_laid_out_as_specified() -> None:
 @given(st.sets(st.integers(0, 2**63 - 1) | st.integers(0, 100), min_size=1))
 def test_a_vector_holds_the_positions(positions: set[int]) -> None:
     made = puffin_file("x", np.array(sorted(positions), dtype=np.int64))
-    blob = made.content[made.place.offset : made.place.offset + made.place.size]
+    blob = made.content[made.vector.offset : made.vector.offset + made.vector.size]
     assert int.from_bytes(blob[:4], "big") == len(blob) - 8
     assert int.from_bytes(blob[-4:], "big") == zlib.crc32(blob[4:-4])
     assert set(BitMap64.deserialize(blob[8:-4])) == positions
