@@ -35,7 +35,7 @@ from hudi_bridge.cli.output import (
     write_stream,
 )
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.dataset import HudiDataset
+from hudi_bridge.dataset import BatchScanner
 from hudi_bridge.errors import QueryError
 from hudi_bridge.table import HudiTable
 
@@ -93,6 +93,8 @@ def follow_changes(
     state: FollowState,
     interval: float,
     state_file: Path | None,
+    *,
+    meta_columns: bool = True,
 ) -> None:
     """Writes the changes after a state, then new ones as they are committed, until Ctrl-C or SIGTERM.
 
@@ -114,14 +116,15 @@ def follow_changes(
             state_file=state_file,
             sink=sink,
             stopped=stopped,
+            meta_columns=meta_columns,
         )
         if destination.format is Format.TABLE:
-            for dataset in following.looks():
-                print_grid(dataset.to_table())
+            for rows in following.looks():
+                print_grid(rows.to_table())
             return
-        dataset = table.changes(state.after, format=change_format)
-        with closing(following.batches(dataset.schema, is_typed=destination.format is Format.ARROW)) as batches:
-            write_stream(batches, dataset.schema, sink, destination.format, begins=not written_bytes)
+        schema = table.changes(state.after, format=change_format).scanner(meta_columns=meta_columns).projected_schema
+        with closing(following.batches(schema, is_typed=destination.format is Format.ARROW)) as batches:
+            write_stream(batches, schema, sink, destination.format, begins=not written_bytes)
 
 
 class _Following:
@@ -137,7 +140,9 @@ class _Following:
         state_file: Path | None,
         sink: Sink,
         stopped: "_Stop",
+        meta_columns: bool,
     ) -> None:
+        self._meta_columns = meta_columns
         self._table = table
         self._change_format = change_format
         self._state = state
@@ -146,12 +151,12 @@ class _Following:
         self._sink = sink
         self._stopped = stopped
 
-    def looks(self) -> Iterator[HudiDataset]:
+    def looks(self) -> Iterator[BatchScanner]:
         """The changes of each poll that found commits; the caller must write them before it asks for the next."""
         while True:
             dataset = self._table.changes(self._state.after, format=self._change_format)
             if dataset.next_after != self._state.after:
-                yield dataset
+                yield dataset.scanner(meta_columns=self._meta_columns)
                 self._written(str(dataset.next_after))
             if self._stopped.wait(self._interval):
                 return
@@ -163,12 +168,12 @@ class _Following:
         Raises:
             QueryError: the columns have changed, and the format (``is_typed``) states their types at its start.
         """
-        for dataset in self.looks():
-            if is_typed and dataset.schema != schema:
+        for rows in self.looks():
+            if is_typed and rows.projected_schema != schema:
                 raise QueryError(
                     "--follow", "columns that have changed", "the same ones; carry on with the next --after"
                 )
-            yield from dataset.to_batches()
+            yield from rows.to_batches()
 
     def _written(self, after: str) -> None:
         self._sink.flush()
@@ -252,6 +257,9 @@ def changes(
     after: options.After = None,
     up_to: options.UpTo = None,
     limit: options.Limit = None,
+    no_meta_columns: Annotated[
+        bool, typer.Option("--no-meta-columns", help="Leave Hudi's own columns out of the images.")
+    ] = False,
     cdc: Annotated[bool, typer.Option("--cdc", help="Return images as JSON, as Hudi's cdc queries do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for further changes until interrupted.")] = False,
     interval: Annotated[
@@ -276,6 +284,8 @@ def changes(
     if limit is not None and (follow or state_file is not None):
         keeper = "--follow" if follow else "--state-file"
         raise QueryError("--limit", str(limit), f"no limit with {keeper}, which would pass over the changes left out")
+    if cdc and no_meta_columns:
+        raise QueryError("--no-meta-columns", "--cdc, whose images are JSON as Hudi has it", "one of the two")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, payload, storage_option)
     state = read_state(state_file, opened.path) if state_file is not None else None
@@ -287,12 +297,18 @@ def changes(
         if up_to is not None:
             raise QueryError("--up-to", repr(up_to), "no end where changes are followed")
         start = state or FollowState(table=opened.path, after=begin, written_bytes=None)
-        follow_changes(opened, change_format, destination, start, interval, state_file)
+        follow_changes(
+            opened, change_format, destination, start, interval, state_file, meta_columns=not no_meta_columns
+        )
         return
     dataset = opened.changes(begin, up_to, format=change_format)
-    rows = _Counted(dataset.to_batches())
+    scanner = dataset.scanner(meta_columns=not no_meta_columns)
+    rows = _Counted(scanner.to_batches())
     write_rows(
-        pa.RecordBatchReader.from_batches(dataset.schema, iter(rows)), destination, limit=limit, look=rows_look(opened)
+        pa.RecordBatchReader.from_batches(scanner.projected_schema, iter(rows)),
+        destination,
+        limit=limit,
+        look=rows_look(opened),
     )
     if limit is not None and not (rows.ended and rows.count <= limit):
         print_note(

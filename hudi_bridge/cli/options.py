@@ -21,6 +21,9 @@ Table = Annotated[
 Columns = Annotated[
     str | None, typer.Option(metavar="A,B", help="Only these columns, in this order.", show_default=False)
 ]
+NoMetaColumns = Annotated[
+    bool, typer.Option("--no-meta-columns", help="Leave out Hudi's own columns, unless --columns names them.")
+]
 Where = Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which this is true.", show_default=False)]
 AsOf = Annotated[
     str | None,

@@ -42,6 +42,7 @@ from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.options import OnFilesGone
 from hudi_bridge.readers.request import referenced_columns
+from hudi_bridge.schema.meta_columns import own_columns
 
 _STANDARD_INPUT = "-"
 
@@ -122,6 +123,7 @@ def read(
     table: options.Table,
     *,
     columns: options.Columns = None,
+    no_meta_columns: options.NoMetaColumns = False,
     where: options.Where = None,
     limit: options.Limit = None,
     read_optimized: options.ReadOptimized = False,
@@ -151,7 +153,7 @@ def read(
     if left_out := dataset.left_out_log_files():
         print_note(f"read optimized: changes in {left_out:,} log {'file' if left_out == 1 else 'files'} are left out")
     look, instant = rows_look(opened), dataset.instant
-    names = column_names(columns, dataset)
+    names = column_names(columns, dataset, meta_columns=not no_meta_columns)
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
         rows = pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names))
@@ -170,10 +172,10 @@ def read(
         print_note(f"{damaged:,} damaged log {'block' if damaged == 1 else 'blocks'} left out, as Hudi does")
 
 
-def column_names(text: str | None, dataset: HudiDataset) -> list[str]:
-    """The names in a comma-separated list; names with commas are in double quotes."""
+def column_names(text: str | None, dataset: HudiDataset, *, meta_columns: bool = True) -> list[str]:
+    """The names in a comma-separated list; names with commas are in double quotes. Without a list, all columns."""
     if text is None:
-        return list(dataset.schema.names)
+        return list(dataset.schema.names) if meta_columns else own_columns(dataset.schema.names)
     names = next(csv.reader([text], skipinitialspace=True), [])
     for name in names:
         if name not in dataset.schema.names:
@@ -203,6 +205,7 @@ def get(
         typer.Option(metavar="FILE", help="A file with a key in each line; - is standard input.", show_default=False),
     ] = None,
     columns: options.Columns = None,
+    no_meta_columns: options.NoMetaColumns = False,
     partition: Annotated[
         str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,
@@ -227,7 +230,8 @@ def get(
     opened = open_table(table, option, payload, storage_option)
     dataset = opened.query(as_of, on_files_gone=on_files_gone)
     instant = dataset.instant
-    rows = dataset.get(record_keys, column_names(columns, dataset), partition_path=partition)
+    names = column_names(columns, dataset, meta_columns=not no_meta_columns)
+    rows = dataset.get(record_keys, names, partition_path=partition)
     write_rows(rows.to_reader(), destination, limit=rows.num_rows, look=rows_look(opened))
     note_if_planned_again(dataset, instant)
     if not rows.num_rows:
@@ -316,6 +320,7 @@ def explain(
     table: options.Table,
     *,
     columns: options.Columns = None,
+    no_meta_columns: options.NoMetaColumns = False,
     where: options.Where = None,
     read_optimized: options.ReadOptimized = False,
     as_of: options.AsOf = None,
@@ -331,7 +336,7 @@ def explain(
     """What read would read with the same options: files found, ruled out by which index, and left to read."""
     opened = open_table(table, option, payload, storage_option)
     dataset = open_query(opened, read_optimized=read_optimized, as_of=as_of, after=after, up_to=up_to)
-    names = column_names(columns, dataset)
+    names = column_names(columns, dataset, meta_columns=not no_meta_columns)
     row_filter: pc.Expression | None = None
     if where is not None:
         names, row_filter = pushed_filter(dataset, table_name(opened), names, where)

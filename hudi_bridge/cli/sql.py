@@ -194,21 +194,30 @@ class Session:
 
 @contextmanager
 def open_session(
-    table: HudiTable, as_of: str | None, after: str | None = None, up_to: str | None = None
+    table: HudiTable,
+    as_of: str | None,
+    after: str | None = None,
+    up_to: str | None = None,
+    *,
+    meta_columns: bool = True,
 ) -> Iterator[Session]:
     """Opens a session with views of a table under its own name and under ``SHORT_NAME``."""
     with connection_in_utc() as connection:
-        attached = attach(connection, table, table_name(table), as_of=as_of, after=after, up_to=up_to)
+        attached = attach(
+            connection, table, table_name(table), as_of=as_of, after=after, up_to=up_to, meta_columns=meta_columns
+        )
         if table_name(table) != SHORT_NAME:
             connection.execute(f"CREATE VIEW {SHORT_NAME} AS FROM {quote_identifier(attached.name)}")
         yield Session(connection=connection, source=TableSource(attached))
 
 
 @contextmanager
-def open_lake_session(roots: Roots, merging: MergingByTable, as_of: str | None) -> Iterator[Session]:
+def open_lake_session(
+    roots: Roots, merging: MergingByTable, as_of: str | None, *, meta_columns: bool = True
+) -> Iterator[Session]:
     """Opens a session in which the tables below a folder have names that start with their namespaces."""
     with connection_in_utc() as connection:
-        lake = Lake(connection, roots, _LAKE, merging, MemoryStore(CACHE_BYTES), as_of)
+        lake = Lake(connection, roots, _LAKE, merging, MemoryStore(CACHE_BYTES), as_of, meta_columns=meta_columns)
         connection.execute(f"USE {_LAKE}")
         yield Session(connection=connection, source=LakeSource(lake, roots.folders[0].shown_path))
 
@@ -354,6 +363,9 @@ def sql(
     ] = None,
     *,
     as_of: options.AsOf = None,
+    no_meta_columns: Annotated[
+        bool, typer.Option("--no-meta-columns", help="Leave Hudi's own columns out of the views.")
+    ] = False,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -371,7 +383,7 @@ def sql(
 ) -> None:
     """Run SQL on the table, which is called t and by its own name, or on all tables of a folder."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    with _session(table, as_of, option, payload, storage_option) as (session, look):
+    with _session(table, as_of, option, payload, storage_option, meta_columns=not no_meta_columns) as (session, look):
 
         def run(text: str) -> None:
             session.run(text, lambda rows: write_rows(rows, destination, look=look))
@@ -392,6 +404,8 @@ def _session(
     option: list[str] | None,
     payload: list[str] | None,
     storage_option: list[str] | None,
+    *,
+    meta_columns: bool,
 ) -> Iterator[tuple[Session, Look]]:
     named = path_of(path)
     # What a catalog names is a table.
@@ -399,10 +413,10 @@ def _session(
     if folder is not None and is_folder_of_tables(folder):
         roots = Roots(folders=(folder,), tables={})
         merging = MergingByTable.parse(option or [], load_payloads(payload), roots.find_by_name)
-        with open_lake_session(roots, merging, as_of) as session:
+        with open_lake_session(roots, merging, as_of, meta_columns=meta_columns) as session:
             yield session, Look(keep=("_hoodie_record_key",))
         return
     table = open_table(path, option, payload, storage_option)
     note_empty_past(table, as_of)
-    with open_session(table, as_of) as session:
+    with open_session(table, as_of, meta_columns=meta_columns) as session:
         yield session, rows_look(table)

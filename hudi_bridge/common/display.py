@@ -78,16 +78,18 @@ def clipped(text: str) -> str:
 def html_of_properties(title: str, properties: Iterable[tuple[str, object]]) -> str:
     """A table with one row per name and value, without values that are None or empty."""
     shown = [(name, value) for name, value in properties if value not in (None, "", (), [])]
-    rows = (f"<tr><th>{_text(name)}</th><td>{_text(_joined(value))}</td></tr>" for name, value in shown)
+    rows = (f"<tr>{_cell('th', name)}{_cell('td', _joined(value))}</tr>" for name, value in shown)
     return _table(title, rows)
 
 
 def html_of_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a header; shows the first rows only, and how many more there are."""
+    """A table with a header; shows the first rows only, and how many more there are. Without rows, nothing."""
     listed = list(rows)
-    head = "<tr>" + "".join(f"<th>{_text(name)}</th>" for name in header) + "</tr>"
+    if not listed:
+        return ""
+    head = "<tr>" + "".join(_cell("th", name) for name in header) + "</tr>"
     cells = (
-        "<tr>" + "".join(f"<td>{_text('' if value is None else value)}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(_cell("td", "" if value is None else _joined(value)) for value in row) + "</tr>"
         for row in listed[:_MAX_ROWS]
     )
     more = len(listed) - _MAX_ROWS
@@ -95,8 +97,14 @@ def html_of_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[obje
     return _table(title, [head, *cells, *last])
 
 
+def _cell(tag: str, value: object) -> str:
+    # Notebooks align cells to the right, which suits numbers alone. Colours are theirs, on light and dark screens.
+    return f'<{tag} style="text-align: left; vertical-align: top">{_text(value)}</{tag}>'
+
+
 def _table(title: str, rows: Iterable[str]) -> str:
-    return f"<table><caption>{_text(title)}</caption>{''.join(rows)}</table>"
+    caption = f'<caption style="text-align: left; font-weight: bold">{_text(title)}</caption>'
+    return f"<table>{caption}{''.join(rows)}</table>"
 
 
 def _joined(value: object) -> object:
@@ -104,9 +112,7 @@ def _joined(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    text = clipped(str(value))
-    # Lone surrogates, which file names may have, cannot be encoded for a browser.
-    return escape(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return page_text(clipped(str(value)))
 
 
 def page_start(title: str, style: str = STYLE, script: str | None = None) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from hudi_bridge.common.display import counted, size_text
+from hudi_bridge.common.display import counted, html_of_properties, html_of_rows, size_text
 from hudi_bridge.config import QueryType
 from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.request import RowRequest
@@ -103,6 +103,39 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        base = f"{self.base_files:,}: {self.row_groups_read:,} of {counted(self.row_groups, 'row group')}"
+        properties = (
+            ("query", self.query_type),
+            ("instant", self.instant),
+            ("filter", self.filter),
+            ("columns", self.columns),
+            ("record keys looked up", self.record_keys),
+            ("files found by", self.files_found_by),
+            ("why not by the metadata table", self.why_not_metadata_table),
+            ("file slices read", f"{len(self.slices):,} of {self.slices_listed:,} listed"),
+            ("base files", f"{base}, at most {size_text(self.base_bytes)}"),
+            ("log files", f"{self.log_files:,}: {size_text(self.log_bytes)}{self._share_of_logs}"),
+        )
+        steps = ((step.name, step.unit, step.before, step.after, step.why_not) for step in self.steps)
+        slices = (
+            (
+                file_slice.partition_path,
+                file_slice.file_id,
+                f"{file_slice.row_groups_read:,} of {file_slice.row_groups:,}",
+                size_text(file_slice.base_bytes),
+                len(file_slice.log_paths),
+                size_text(file_slice.log_bytes),
+            )
+            for file_slice in self.slices
+        )
+        read = ("partition", "file group", "row groups", "base", "log files", "logs")
+        tables = (
+            html_of_rows("Steps", ("step", "of", "before", "after", "why not"), steps),
+            html_of_rows("File slices read", read, slices),
+        )
+        return html_of_properties("Explanation", properties) + "".join(tables)
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.query_type} as of {self.instant}: {counted(len(self.columns), 'column')}"

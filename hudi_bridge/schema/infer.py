@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.common.display import html_of_properties, html_of_rows
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema.avro import NULL, AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion, arrow_type
 from hudi_bridge.schema.difference import SchemaChange, child_path, is_readable_as, primitive_name, schema_changes
@@ -138,6 +139,15 @@ class SchemaProposal:
         """The changes of each version, by the proposed ids; the first version has none."""
         changes = [schema_changes(before, after, by_id=True) for before, after in pairwise(self.versions)]
         return ((), *changes) if self.versions else ()
+
+    def _repr_html_(self) -> str:
+        header = ("in force from", "columns", "changes")
+        rows = (
+            (instant, len(version.fields), tuple(map(str, changes)))
+            for instant, version, changes in zip(self.instants, self.versions, self.changes, strict=True)
+        )
+        properties = (("versions", f"{len(self.versions):,}"), ("ambiguous", tuple(map(str, self.ambiguities))))
+        return html_of_properties("SchemaProposal", properties) + html_of_rows("Versions", header, rows)
 
     def to_json(self) -> str:
         """The history as Hudi keeps it in the files of ``.hoodie/.schema``."""

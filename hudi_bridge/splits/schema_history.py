@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.common.display import html_of_properties, html_of_rows
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
@@ -74,6 +75,24 @@ class SchemaVersion:
     arrow_schema: pa.Schema
     changes: tuple[SchemaChange, ...]
 
+    def _repr_html_(self) -> str:
+        properties = (("in force from", self.instant), ("changes", tuple(map(str, self.changes))))
+        columns = ((field.name, field.type) for field in self.arrow_schema)
+        return html_of_properties("SchemaVersion", properties) + html_of_rows("Columns", ("name", "type"), columns)
+
+
+class SchemaHistory(tuple[SchemaVersion, ...]):
+    """The versions of a schema, oldest first, which a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        header = ("in force from", "columns", "changes")
+        rows = ((version.instant, len(version.arrow_schema), tuple(map(str, version.changes))) for version in self)
+        known_by = "id" if any(version.has_ids for version in self) else "name"
+        properties = (("versions", f"{len(self):,}"), ("columns are known by", known_by if self else None))
+        return html_of_properties("Schema history", properties) + html_of_rows("Versions", header, rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
@@ -101,7 +120,7 @@ class _StoredSchema:
     has_defaults: bool = False
 
 
-def read_schema_history(state: TableState) -> tuple[SchemaVersion, ...]:
+def read_schema_history(state: TableState) -> SchemaHistory:
     """The versions of a table's schema, oldest first.
 
     Without column ids, reads all commits, archived ones too, and skips those without a schema and of table services.
@@ -186,10 +205,10 @@ def _path_in_commits(state: TableState, path: str) -> str:
     return next((file for file in registered if stored_path(file) == path), path)
 
 
-def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -> tuple[SchemaVersion, ...]:
+def _versions(schemas: Iterable[tuple[str, InternalSchema]], *, has_ids: bool) -> SchemaHistory:
     listed = list(schemas)
     changes = [schema_changes(before, after, by_id=has_ids) for (_, before), (_, after) in pairwise(listed)]
-    return tuple(
+    return SchemaHistory(
         SchemaVersion(
             instant=instant, has_ids=has_ids, schema=schema, arrow_schema=to_arrow(schema), changes=since_before
         )

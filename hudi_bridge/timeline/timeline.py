@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from hudi_bridge.common.display import html_of_properties, html_of_rows
 from hudi_bridge.config import TableConfig
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.options import ReadOptions
@@ -68,6 +69,19 @@ class Timeline:
             "_pending_times",
             frozenset(instant.requested_time for instant in pending if instant.comparable_action in COMMIT_ACTIONS),
         )
+
+    def _repr_html_(self) -> str:
+        properties = (
+            ("instants", f"{len(self.instants):,}"),
+            ("commits", f"{len(self._commits):,}"),
+            ("begins with", self.start),
+        )
+        newest_first = (
+            (instant.requested_time, instant.action, instant.state.name.lower(), instant.completion_time)
+            for instant in reversed(self.instants)
+        )
+        header = ("requested", "action", "state", "completed")
+        return html_of_properties("Timeline", properties) + html_of_rows("The newest first", header, newest_first)
 
     def completed(self) -> tuple[Instant, ...]:
         """The completed instants of all actions."""

@@ -269,3 +269,22 @@ def test_an_error_ends_following(writer: TableWriter) -> None:
         _, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 1
     assert at(2).encode() in err
+
+
+def test_images_can_lack_hudis_own_columns(hudi_bridge: Call, writer: TableWriter) -> None:
+    arguments = ("changes", str(writer.folder), "--after", "earliest", "--no-meta-columns")
+    (change,) = map(json.loads, hudi_bridge(*arguments, "--format", "json").text.splitlines())
+    assert (change["before"], change["after"]) == (None, {"id": "k1", "ts": 1, "value": "v1"})
+    refused = hudi_bridge(*arguments, "--cdc")
+    assert refused.code != 0
+    assert "--no-meta-columns" in refused.err
+
+
+@pytest.mark.long
+def test_images_that_are_followed_can_lack_hudis_own_columns(writer: TableWriter) -> None:
+    arguments = (writer.folder, "--after", "earliest", "--no-meta-columns", "--format", "json")
+    with following(*arguments) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        stop(process)
+    assert json.loads(line)["after"] == {"id": "k1", "ts": 1, "value": "v1"}

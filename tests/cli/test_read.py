@@ -351,3 +351,26 @@ def test_options_say_what_a_table_of_hudi_0_does_not(hudi_bridge: Call) -> None:
     for wrong, message in (("nonsense", "--option"), ("=x", "--option"), ("hoodie.nonsense=1", "hoodie.nonsense")):
         outcome = hudi_bridge("read", table, "--option", wrong)
         assert (outcome.code, message in outcome.err) == (2, True)
+
+
+def test_hudis_own_columns_are_left_out_of_all_columns(hudi_bridge: Call) -> None:
+    path = str(golden_table("a_story_v9_120"))
+    table = HudiTable.open(path)
+    own = [name for name in table.schema.names if not name.startswith("_hoodie_")]
+    [key] = table.snapshot().head(1, ["_hoodie_record_key"]).column(0).to_pylist()
+    for command in (("read", path), ("get", path, key), ("sql", path, "FROM t")):
+        text = hudi_bridge(*command, "--no-meta-columns", "--format", "csv").text
+        assert text.splitlines()[0].replace('"', "").split(",") == own, command
+        assert "_hoodie_record_key" in hudi_bridge(*command, "--format", "csv").text
+    named = hudi_bridge("read", path, "--columns", "_hoodie_record_key", "--no-meta-columns", "--format", "csv").text
+    assert named.splitlines()[0] == '"_hoodie_record_key"'
+    explained = json.loads(hudi_bridge("explain", path, "--no-meta-columns", "--format", "json").text)
+    assert explained["columns"] == own
+
+
+def test_hudis_own_columns_are_left_out_of_conditions_and_ranges(hudi_bridge: Call) -> None:
+    path = str(golden_table("a_story_v9_120"))
+    arguments = ("--after", "earliest", "--where", "_hoodie_record_key IS NOT NULL", "--no-meta-columns")
+    rows = hudi_bridge("read", path, *arguments, "--format", "json").text.splitlines()
+    assert len(rows) == HudiTable.open(path).incremental("earliest").count_rows()
+    assert not any(name.startswith("_hoodie_") for row in map(json.loads, rows) for name in row)

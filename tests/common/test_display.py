@@ -2,6 +2,7 @@
 
 import shutil
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hudi_bridge import HudiTable, tools
 from hudi_bridge.common.display import html_of_properties, html_of_rows, size_text
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.tools import RecordHistory
+from hudi_bridge.tools.checks.findings import summary
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
@@ -42,6 +44,12 @@ def cells(html: str) -> dict[str, str]:
     return {
         row[0].text or "": row[1].text or "" for row in root.iter("tr") if [cell.tag for cell in row] == ["th", "td"]
     }
+
+
+def cells_of(html: str, caption: str) -> list[list[str]]:
+    """The texts of the rows of a table, with a caption, without its head."""
+    (table,) = (table for table in ET.fromstring(f"<root>{html}</root>") if table[0].text == caption)
+    return [[cell.text or "" for cell in row] for row in table.iter("tr")][1:]
 
 
 def test_a_table(hostile: TableWriter) -> None:
@@ -83,7 +91,7 @@ def test_a_dataset(hostile: TableWriter) -> None:
     assert repr(narrow).endswith('9 columns, where (id == "<b>")>')
     facts = cells(narrow._repr_html_())
     assert (facts["query"], facts["instant"], facts["filter"]) == ("snapshot", at(2), '(id == "<b>")')
-    assert "<td>ts</td><td>int64</td>" in dataset._repr_html_()
+    assert cells_of(dataset._repr_html_(), "Columns")[-3:] == [["ts", "int64"], ["value", "string"], ["part", "string"]]
     for other, kind in (
         (hostile.open().read_optimized(), "read_optimized"),
         (hostile.open().incremental("earliest"), "incremental"),
@@ -110,8 +118,8 @@ def test_a_history(hostile: TableWriter) -> None:
     assert repr(history) == f"<RecordHistory '<script>1</script>' as of {at(2)}: {found}>"
     html = history._repr_html_()
     assert cells(html)["record key"] == "<script>1</script>"
-    assert "<td>&lt;i&gt;p</td>" in html
-    assert "<td>log row</td>" in html
+    partition, _, kind, *_ = cells_of(html, "Versions")[1]
+    assert (partition, kind) == ("<i>p", "log row")
     nothing = tools.history_of(hostile.open(), HOSTILE[:-1])
     assert "0 versions in 0 file groups, 0 rows left" in repr(nothing)
 
@@ -122,6 +130,66 @@ def test_a_history_of_a_real_table() -> None:
     assert cells(history._repr_html_())["instant"] == history.instant
 
 
+def test_a_diagnosis(hostile: TableWriter) -> None:
+    hostile.pending(at(3), "clean")
+    diagnosis = tools.doctor(hostile.open())
+    html = diagnosis._repr_html_()
+    facts = cells(html)
+    assert (facts["path"], facts["findings"]) == (str(hostile.folder), summary([diagnosis]))
+    assert facts["table"].startswith("MERGE_ON_READ, version 9")
+    findings = cells_of(html, "Findings")
+    assert len(findings) == len(diagnosis.findings) > 0
+    assert [row[:2] for row in findings] == [[str(one.severity), one.check] for one in diagnosis.findings]
+    assert cells_of(html, "File slices with logs")[0][:2] == ["<i>p", "f1-0"]
+    nothing = replace(diagnosis, findings=(), slices=())
+    assert cells(nothing._repr_html_())["findings"] == "none"
+
+
+def test_an_explanation(hostile: TableWriter) -> None:
+    explanation = hostile.open().snapshot().explain(pc.field("part") == "<i>p", ["id"])
+    html = explanation._repr_html_()
+    facts = cells(html)
+    assert (facts["filter"], facts["columns"]) == ('(part == "<i>p")', "id")
+    assert facts["file slices read"] == f"{len(explanation.slices)} of {explanation.slices_listed} listed"
+    assert cells_of(html, "File slices read")[0][:3] == ["<i>p", "f1-0", "1 of 1"]
+    assert [row[0] for row in cells_of(html, "Steps")] == [step.name for step in explanation.steps]
+
+
+def test_a_timeline(hostile: TableWriter) -> None:
+    hostile.pending(at(3), "clean")
+    timeline = hostile.open().timeline
+    html = timeline._repr_html_()
+    assert (cells(html)["instants"], cells(html)["commits"]) == ("3", "2")
+    assert [row[:3] for row in cells_of(html, "The newest first")] == [
+        [at(3), "clean", "requested"],
+        [at(2), "deltacommit", "completed"],
+        [at(1), "deltacommit", "completed"],
+    ]
+
+
+def test_a_schema_history() -> None:
+    history: Any = HudiTable.open(golden_table("g_sor_mixed_0150")).schema_history
+    html = history._repr_html_()
+    assert cells(html)["versions"] == str(len(history))
+    assert [row[0] for row in cells_of(html, "Versions")] == [version.instant for version in history]
+    assert cells_of(html, "Versions")[1][2] == ", ".join(map(str, history[1].changes)) != ""
+    columns = [[field.name, str(field.type)] for field in history[0].arrow_schema]
+    assert cells_of(history[0]._repr_html_(), "Columns") == columns
+
+
+def test_a_proposed_schema_history() -> None:
+    proposal = HudiTable.open(golden_table("g_sor_rename_120")).propose_schema_history()
+    html = proposal._repr_html_()
+    assert [row[0] for row in cells_of(html, "Versions")] == list(proposal.instants)
+    assert (cells(html).get("ambiguous") or "") == ", ".join(map(str, proposal.ambiguities))
+
+
+def test_a_difference(hostile: TableWriter) -> None:
+    difference = tools.diff(hostile.open(), at(1), at(2))
+    facts = cells(difference._repr_html_())
+    assert (facts["instants"], facts["file groups"]) == (f"{at(1)}, {at(2)}", "1 to compare, 0 the same")
+
+
 def test_whatever_comes_from_outside_is_text() -> None:
     for html in (
         html_of_properties(HOSTILE, [(HOSTILE, (HOSTILE, HOSTILE))]),
@@ -130,6 +198,8 @@ def test_whatever_comes_from_outside_is_text() -> None:
         html.encode()
         assert "<script" not in html
         assert html.count("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;amp;&#x27;") >= 3
+        assert r"\x1b[2J\ud800" in html
     long = html_of_rows("t", ["a"], [["x" * 10_000]] * 1_000)
     assert len(long) < 100_000
+    assert html_of_rows("t", ["a"], []) == ""
     assert "and 800 more" in long

@@ -164,6 +164,11 @@ def test_prompts_and_notebooks_show_none(table: Faults) -> None:
             opened.snapshot().filter(pc.field("id") == "a"),
             tools.history_of(opened, "a"),
             attach(connection, opened, "trips"),
+            opened.timeline,
+            opened.schema_history,
+            opened.snapshot().explain(),
+            tools.doctor(opened),
+            tools.diff(opened, "earliest"),
         ]
         for one in shown:
             require_no_secrets(one, one._repr_html_())  # type: ignore[attr-defined]

@@ -76,19 +76,19 @@ def scan_dataset(dataset: HudiDataset) -> pl.LazyFrame:
 def _lazy(dataset: HudiDataset, names: list[str]) -> pl.LazyFrame:
     schema = pa.schema([dataset.schema.field(name) for name in names])
     # A dataset is planned once, so a plan that has it twice may read it once.
-    return register_io_source(partial(_frames, dataset, names), schema=columns_of(schema), is_pure=True)
+    return register_io_source(partial(_frames, dataset, names=names), schema=columns_of(schema), is_pure=True)
 
 
 def _frames(
     dataset: HudiDataset,
-    all_names: list[str],
     with_columns: list[str] | None,
     predicate: pl.Expr | None,
     n_rows: int | None,
     batch_size: int | None,
+    names: list[str] | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """The frames of one collection, as ``register_io_source`` asks for them."""
-    names = all_names if with_columns is None else with_columns
+    """The frames of one collection, as ``register_io_source`` asks for them; ``names`` are all columns of the frame."""
+    names = (names or dataset.schema.names) if with_columns is None else with_columns
     used = () if predicate is None else predicate.meta.root_names()
     needed = list(dict.fromkeys((*names, *used)))
     # Polars asks for the first rows, and keeps the rows among them that pass.

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.common.display import counted, html_of_properties, html_of_rows, size_text
 from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.timeline.instant import seconds_between
@@ -185,8 +186,59 @@ class Diagnosis:
             finding["severity"] = str(finding["severity"])
         return json.dumps(document)
 
+    def _repr_html_(self) -> str:
+        properties = (
+            ("path", self.path),
+            ("table", subtitle(self)),
+            ("findings", summary([self]) if self.findings else "none"),
+        )
+        found = ("severity", "check", "where", "found", "expected", "what to do")
+        findings = (
+            (finding.severity, finding.check, finding.place, finding.found, finding.expected, finding.remedy)
+            for finding in self.findings
+        )
+        costs = ("partition", "file group", "base", "logs", "log files", "writes in logs")
+        slices = (
+            (
+                cost.partition_path,
+                cost.file_id,
+                size_text(cost.base_bytes),
+                size_text(cost.log_bytes),
+                cost.log_files,
+                cost.delta_commits,
+            )
+            for cost in self.slices
+            if cost.log_files
+        )
+        tables = (html_of_rows("Findings", found, findings), html_of_rows("File slices with logs", costs, slices))
+        return html_of_properties("Diagnosis", properties) + "".join(tables)
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.findings))
+
+
+def summary(diagnoses: Iterable[Diagnosis]) -> str:
+    """The number of findings of each severity: ``1 error, 2 warnings, 0 advice, 1 info``."""
+    all_diagnoses = list(diagnoses)
+    numbers = {severity: sum(diagnosis.count(severity) for diagnosis in all_diagnoses) for severity in Severity}
+    return (
+        f"{counted(numbers[Severity.ERROR], 'error')}, {counted(numbers[Severity.WARNING], 'warning')}, "
+        f"{numbers[Severity.ADVICE]:,} advice, {numbers[Severity.INFO]:,} info"
+    )
+
+
+def subtitle(diagnosis: Diagnosis) -> str:
+    """A line with the type, version, instant and size of the table."""
+    if not diagnosis.table_type:
+        return "the table could not be opened"
+    newest = f"as of {diagnosis.instant}" if diagnosis.instant else "without a commit"
+    base = sum(cost.base_bytes for cost in diagnosis.slices)
+    logs = sum(cost.log_bytes for cost in diagnosis.slices)
+    return (
+        f"{diagnosis.table_type}, version {diagnosis.table_version}, {newest}, "
+        f"{counted(len(diagnosis.slices), 'file slice')}: {size_text(base)} of base files, {size_text(logs)} of logs"
+        + (", all rows read" if diagnosis.deep else "")
+    )
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

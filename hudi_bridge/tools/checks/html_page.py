@@ -3,10 +3,10 @@
 Names come from outside, so all text is escaped.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hudi_bridge.common.display import counted, header_cell, page_start, page_text, size_text
-from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost
+from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost, subtitle, summary
 
 _MAX_SLICES = 100
 
@@ -22,16 +22,6 @@ def _page(diagnoses: Sequence[Diagnosis], least: Severity) -> Iterator[str]:
     for number, diagnosis in enumerate(diagnoses):
         yield from _section(diagnosis, number, least)
     yield "</body>\n</html>\n"
-
-
-def summary(diagnoses: Iterable[Diagnosis]) -> str:
-    """The number of findings of each severity: ``1 error, 2 warnings, 0 advice, 1 info``."""
-    all_diagnoses = list(diagnoses)
-    numbers = {severity: sum(diagnosis.count(severity) for diagnosis in all_diagnoses) for severity in Severity}
-    return (
-        f"{counted(numbers[Severity.ERROR], 'error')}, {counted(numbers[Severity.WARNING], 'warning')}, "
-        f"{numbers[Severity.ADVICE]:,} advice, {numbers[Severity.INFO]:,} info"
-    )
 
 
 def _section(diagnosis: Diagnosis, number: int, least: Severity) -> Iterator[str]:
@@ -56,20 +46,6 @@ def _section(diagnosis: Diagnosis, number: int, least: Severity) -> Iterator[str
         yield from map(_cost, shown)
         yield "</table>\n"
     yield "</section>\n"
-
-
-def subtitle(diagnosis: Diagnosis) -> str:
-    """A line with the type, version, instant and size of the table."""
-    if not diagnosis.table_type:
-        return "the table could not be opened"
-    newest = f"as of {diagnosis.instant}" if diagnosis.instant else "without a commit"
-    base = sum(cost.base_bytes for cost in diagnosis.slices)
-    logs = sum(cost.log_bytes for cost in diagnosis.slices)
-    return (
-        f"{diagnosis.table_type}, version {diagnosis.table_version}, {newest}, "
-        f"{counted(len(diagnosis.slices), 'file slice')}: {size_text(base)} of base files, {size_text(logs)} of logs"
-        + (", all rows read" if diagnosis.deep else "")
-    )
 
 
 def finding_head() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import RecordKey, spelled_keys, text_column
 from hudi_bridge.readers.request import RowRequest, column_names
@@ -61,6 +62,16 @@ class TableDifference:
     def __repr__(self) -> str:
         before, after = self._instants
         return f"<TableDifference {self._storage.shown_path!r}: from {before} to {after}>"
+
+    def _repr_html_(self) -> str:
+        compared, same = self.file_groups
+        properties = (
+            ("path", self._storage.shown_path),
+            ("instants", self.instants),
+            ("columns", self.columns),
+            ("file groups", f"{compared:,} to compare, {same:,} the same"),
+        )
+        return html_of_properties("TableDifference", properties)
 
     @property
     def instants(self) -> tuple[str, str]:

@@ -19,8 +19,8 @@ from typing import Any
 from hudi_bridge.common.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.timeline.instant import Action, time_of
-from hudi_bridge.tools.checks.findings import Severity, SliceCost
-from hudi_bridge.tools.checks.html_page import finding_head, finding_row, subtitle, summary
+from hudi_bridge.tools.checks.findings import Severity, SliceCost, subtitle, summary
+from hudi_bridge.tools.checks.html_page import finding_head, finding_row
 from hudi_bridge.tools.report.contents import CompactionGain, PartitionCost, Report, TimelineEntry, story_html
 
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))

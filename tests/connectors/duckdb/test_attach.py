@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiTable, InstantNotReadableError, QueryError, TableNotFoundError
-from hudi_bridge.connectors.duckdb import Attached, attach, quote_identifier
+from hudi_bridge.connectors.duckdb import Attached, attach, attach_all, quote_identifier
 from hudi_bridge.inspection import VIEWS
 from tests.connectors.predicates import random_condition, terms_of
 from tests.support.compare import differences
@@ -331,3 +331,40 @@ def test_attached_is_what_attach_returns(connection: duckdb.DuckDBPyConnection) 
         "trips_file_slices",
         "trips_files",
     )
+
+
+OF_ROWS = ("trips", "trips_ro", "trips_incremental")
+OF_HUDI = "SELECT count(*) FROM (DESCRIBE {}) WHERE column_name LIKE '%hoodie%' OR column_type LIKE '%hoodie%'"
+
+
+def test_views_can_lack_hudis_own_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    table = HudiTable.open(golden_table("i_cdc_120"))
+    attach(connection, table, "trips", after="earliest", meta_columns=False)
+    attach(connection, table, "whole", after="earliest")
+    for name in (*OF_ROWS, "trips_changes"):
+        assert connection.sql(OF_HUDI.format(name)).fetchall() == [(0,)]
+        assert connection.sql(OF_HUDI.format(name.replace("trips", "whole"))).fetchall() != [(0,)]
+    names = ", ".join(name for name in table.schema.names if not name.startswith("_hoodie_"))
+    for name in OF_ROWS:
+        whole = name.replace("trips", "whole")
+        assert connection.sql(f"FROM {name} EXCEPT ALL SELECT {names} FROM {whole}").fetchall() == []
+        assert connection.sql(f"SELECT {names} FROM {whole} EXCEPT ALL FROM {name}").fetchall() == []
+    counted = "SELECT op, before.id, after.id, count(*) FROM {} WHERE op <> 'd' GROUP BY ALL ORDER BY ALL"
+    assert connection.sql(counted.format("trips_changes")).fetchall() == (
+        connection.sql(counted.format("whole_changes")).fetchall()
+    )
+    total = "SELECT count(*) FROM {}"
+    assert connection.sql(total.format("trips_changes")).fetchall() == (
+        connection.sql(total.format("whole_changes")).fetchall()
+    )
+    by_field = "SELECT op FROM {} WHERE before.id IS NOT NULL AND after IS NULL"
+    assert connection.sql(by_field.format("trips_changes")).fetchall() == (
+        connection.sql(by_field.format("whole_changes")).fetchall()
+    )
+
+
+def test_a_database_of_tables_can_lack_hudis_own_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    lake = attach_all(connection, golden_table("i_cdc_120").parent, "lake", meta_columns=False)
+    rows = lake.sql('FROM lake."table"')
+    assert rows is not None
+    assert not any(name.startswith("_hoodie_") for name in rows.columns)

@@ -456,3 +456,13 @@ def test_a_condition_after_the_first_rows_is_not_before_them(engine: Engine) -> 
     found = rows.head(20).filter(pl.col("id") > middle).select("id").collect(engine=engine)
     assert sorted(found["id"]) == sorted(one for one in first["id"] if one > middle) != []
     assert rows.filter(pl.col("id") > middle).head(20).collect(engine=engine).height == 20
+
+
+def test_hudis_own_columns_can_be_left_out() -> None:
+    table = HudiTable.open(golden_table("a_story_v9_120"))
+    expected = table.snapshot().to_table(meta_columns=False)
+    frame = scan(table, meta_columns=False)
+    assert frame.collect_schema().names() == expected.column_names
+    assert differences(expected, frame.collect().to_arrow()) == []
+    assert frame.select(pl.len()).collect().item() == expected.num_rows
+    assert scan(table, after="earliest", meta_columns=False).collect().columns == expected.column_names

@@ -1,6 +1,6 @@
 """The page in a real browser: how it looks, what a keyboard reaches, what it finds, and what it does not run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +9,9 @@ from playwright.sync_api import Browser, Page
 
 from hudi_bridge.tools.report import Report, gather, html_report
 from tests.tools.report.reports import BREAKOUT, FOLDER, IMAGE, SCRIPT, SLICES, hostile_table, large, trips
+from tests.tools.report_in_browser.colours import COLOURS, LEAST_CONTRAST, luminance
 
 Show = Callable[..., Page]
-LEAST_CONTRAST = 4.5
-"""What WCAG asks of text."""
-COLOURS = """selector => {
-  const rgb = (colour) => {
-    const canvas = document.createElement("canvas").getContext("2d");
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  return [...document.querySelectorAll(selector)].map((one) => [rgb(getComputedStyle(one).color), dark]);
-}"""
 FOCUSED = """() => {
   const one = document.activeElement;
   const style = getComputedStyle(one);
@@ -65,11 +54,6 @@ def rows(page: Page, table: str) -> list[list[str]]:
     """The texts of the rows that a table shows."""
     found: list[list[str]] = page.locator(f"#{table} tbody").evaluate(ROWS)
     return found
-
-
-def luminance(colour: Sequence[int]) -> float:
-    linear = [part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in colour]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
