@@ -61,7 +61,7 @@ class SimpleFilter:
     def false_positive_rate(self) -> float:
         """The probability that the filter may hold a key that was never added."""
         whole, rest = divmod(self.size, 8)
-        set_bits = int(np.bitwise_count(self.bits[:whole]).sum(dtype=np.int64))
+        set_bits = int.from_bytes(self.bits[:whole].tobytes()).bit_count()
         if rest:
             set_bits += (int(self.bits[whole]) & ((1 << rest) - 1)).bit_count()
         return float((set_bits / self.size) ** self.hashes)

@@ -204,7 +204,9 @@ def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
     words = source.words(positions)
     stops = ~words & np.uint64(0x8080808080808080)
     below_stop = (stops & (0 - stops)) - np.uint64(1)
-    lengths = (np.bitwise_count(below_stop).astype(np.int64) + 1) >> 3
+    # Each byte up to the last one has its lowest bit; the product adds these up in the highest byte.
+    ones = np.uint64(0x0101010101010101)
+    lengths = (((below_stop & ones) * ones) >> np.uint64(56)).astype(np.int64)
     digits = words & below_stop & np.uint64(0x7F7F7F7F7F7F7F7F)
     # Three steps join eight digits of 7 bits: pairs to 14 bits, to 28, to 56.
     for low, high, shift in (

@@ -10,15 +10,22 @@ trips            merge-on-read, ordered by ts, partitioned by city, with updates
 lake             a folder of tables: trips, the same, and sales/refunds, of some trips
 riders           columns with ids: renamed, promoted, dropped, added
 riders_by_name   columns without ids, which changed likewise
+counters         with a payload class of its own, in CounterPayload.java
+customers        likewise, in AddressPayload.java
+scores           with a merger of its own, in HighestScoreMerger.java
 answers          the snapshot of each, as Hudi returned it
 """
 
+import os
 import shutil
+import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from tests.golden.generate.releases import NEWEST, RELEASES, ROOT
@@ -41,7 +48,27 @@ COMMON = {
     "hoodie.bloom.index.filter.dynamic.max.entries": "50",
     "hoodie.index.bloom.num_entries": "50",
 }
+MERGER = {
+    "hoodie.write.record.merge.mode": "CUSTOM",
+    "hoodie.write.record.merge.strategy.id": "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11",
+    "hoodie.write.record.merge.custom.implementation.classes": "HighestScoreMerger",
+    "hoodie.logfile.data.block.format": "parquet",
+}
+"""The options of scores."""
+READING = {"scores": MERGER, "riders": {"hoodie.schema.on.read.enable": "true"}}
+"""The options without which Hudi does not give the rows of a table."""
 Row = tuple[object, ...]
+
+
+def compiled(bundle: Path, folder: Path) -> Path:
+    """A jar with the classes of tables."""
+    java = Path(os.environ["JAVA_HOME"]) / "bin"
+    sources = [Path(__file__).with_name(f"{name}.java") for name in JAVA]
+    jars = Path(pyspark.__file__).parent / "jars"
+    subprocess.run([java / "javac", "-cp", f"{bundle}:{jars}/*", "-d", folder / "classes", *sources], check=True)
+    jar = folder / "payloads.jar"
+    subprocess.run([java / "jar", "cf", jar, "-C", folder / "classes", "."], check=True)
+    return jar
 
 
 def write(
@@ -115,12 +142,34 @@ def write_riders_by_name(spark: SparkSession, path: Path) -> None:
         # Rows that are new go into files of their own, so that no old one is written again.
         "hoodie.parquet.small.file.limit": "0",
     }
-    columns = "id string, name string, trips int, score float, ts bigint"
-    write(spark, path, "bulk_insert", columns, [("rider-0", "Ada", 3, 4.5, 10), ("rider-1", "Grace", 2, 5.0, 10)], more)
-    columns = "id string, full_name string, trips bigint, score float, ts bigint"
-    write(spark, path, "upsert", columns, [("rider-1", "Grace Hopper", 4_000_000_000, 5.0, 20)], more)
-    columns = "id string, full_name string, trips bigint, rating float, ts bigint"
-    write(spark, path, "upsert", columns, [("rider-2", "Alan", 7, 3.5, 30)], more)
+    columns = "id string, ts bigint, trips int, name string"
+    write(spark, path, "bulk_insert", columns, [("rider-0", 10, 3, "Ada"), ("rider-1", 10, 2, "Grace")], more)
+    columns = "id string, ts bigint, trips bigint, full_name string"
+    write(spark, path, "upsert", columns, [("rider-1", 20, 4_000_000_000, "Grace Hopper")], more)
+    columns = "id string, ts bigint, trips bigint, full_name string, zip string"
+    write(spark, path, "upsert", columns, [("rider-2", 30, 7, "Alan", "90001")], more)
+
+
+def write_counters(spark: SparkSession, path: Path) -> None:
+    """A counter, written twice."""
+    more = {"hoodie.datasource.write.payload.class": "com.acme.CounterPayload"}
+    columns = "id string, count bigint, ts bigint"
+    write(spark, path, "bulk_insert", columns, [("a", 2, 1)], more)
+    write(spark, path, "upsert", columns, [("a", 3, 2)], more)
+
+
+def write_customers(spark: SparkSession, path: Path) -> None:
+    """A customer whose address is newer than the row that comes after it."""
+    more = {"hoodie.datasource.write.payload.class": "com.acme.AddressPayload"}
+    columns = "id string, name string, address string, address_changed bigint, ts bigint"
+    write(spark, path, "bulk_insert", columns, [("a", "A. Old", "new street", 5, 1)], more)
+    write(spark, path, "upsert", columns, [("a", "A. New", "old street", 1, 2)], more)
+
+
+def write_scores(spark: SparkSession, path: Path) -> None:
+    """A score, written twice, of which the first is higher."""
+    write(spark, path, "bulk_insert", "id string, score int, ts bigint", [("a", 9, 1)], MERGER)
+    write(spark, path, "upsert", "id string, score int, ts bigint", [("a", 4, 2)], MERGER)
 
 
 TABLES: Mapping[str, Callable[[SparkSession, Path], None]] = {
@@ -128,7 +177,12 @@ TABLES: Mapping[str, Callable[[SparkSession, Path], None]] = {
     "lake/sales/refunds": write_refunds,
     "riders": write_riders,
     "riders_by_name": write_riders_by_name,
+    "counters": write_counters,
+    "customers": write_customers,
+    "scores": write_scores,
 }
+JAVA = ("AddressPayload", "CounterPayload", "HighestScoreMerger")
+"""The classes that tables name, which their readers do not need."""
 
 
 def main() -> None:
@@ -136,18 +190,29 @@ def main() -> None:
     if names == ["--pack"]:
         pack(folder)
         return
-    with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched()) as spark:
+    bundle = RELEASES[NEWEST].bundle.fetched()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        spark_session(NEWEST, bundle, {"spark.jars": f"{bundle},{compiled(bundle, Path(scratch))}"}) as spark,
+    ):
         for name in names or TABLES:
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             TABLES[name](spark, folder / name)
             spark.catalog.clearCache()
-            answer = folder / "answers" / name
-            shutil.rmtree(answer, ignore_errors=True)
-            spark.read.format("hudi").load(str(folder / name)).coalesce(1).write.parquet(str(answer))
-            (part,) = answer.glob("*.parquet")
-            part.rename(answer.with_suffix(".parquet"))
-            shutil.rmtree(answer)
+            write_answer(spark, folder, name)
+
+
+def write_answer(spark: SparkSession, folder: Path, name: str) -> None:
+    """Writes the rows that Hudi returns for a table."""
+    answer = folder / "answers" / name
+    shutil.rmtree(answer, ignore_errors=True)
+    frame = spark.read.format("hudi").options(**READING.get(name, {})).load(str(folder / name))
+    frame.coalesce(1).write.parquet(str(answer))
+    (part,) = answer.glob("*.parquet")
+    part.rename(answer.with_suffix(".parquet"))
+    shutil.rmtree(answer)
 
 
 def pack(folder: Path) -> None:

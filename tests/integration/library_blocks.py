@@ -15,7 +15,7 @@ def main() -> None:
     page = sys.argv[1]
     chosen = [block for block in blocks(page) if block.language == "python" and block.engine in {None, "libraries"}]
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        session = Session.of(page, Path(folder))
+        session = Session.of(Path(folder))
         for block in chosen:
             session.run(block)
             print(block.place)  # noqa: T201 - what the test counts

@@ -23,13 +23,13 @@ def properties_of(block: Block) -> dict[str, str]:
     return dict(line.split("=", 1) for line in block.text.splitlines())
 
 
-def session_of(page: str, trino: Trino, folder: Path) -> Session:
+def session_of(trino: Trino, folder: Path) -> Session:
     """A session whose shell has a client of the server, and whose publications lie where Trino finds them."""
     (folder / "bin").mkdir()
     client = folder / "bin" / "trino"
     client.write_text(CLIENT)
     client.chmod(0o755)
-    return Session.of(page, folder, path=folder / "bin", environment={"TRINO_PORT": str(trino.port)})
+    return Session.of(folder, path=folder / "bin", environment={"TRINO_PORT": str(trino.port)})
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def blocks_with(language: str) -> list[Block]:
 @pytest.mark.usefixtures("catalogs")
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_guide_do_what_it_says(page: str, trino: Trino, tmp_path: Path) -> None:
-    session = session_of(page, trino, tmp_path)
+    session = session_of(trino, tmp_path)
     for block in PAGES[page]:
         if block.language == "console":
             session.run(block)

@@ -17,7 +17,7 @@ LINKED = (*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "te
 @pytest.mark.parametrize("page", MINE)
 def test_the_blocks_of_a_page_do_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    session = Session.of(page, tmp_path)
+    session = Session.of(tmp_path)
     for block in MINE[page]:
         session.run(block)
 

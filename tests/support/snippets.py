@@ -20,7 +20,6 @@ import pty
 import re
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,9 +32,9 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from hudi_bridge import samples
 from hudi_bridge.cli.main import main
-from tests.support.golden_cases import CACHE, golden_table, golden_trips
-from tests.support.table_writer import TableWriter, at
+from tests.support.golden_cases import CACHE
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -124,7 +123,7 @@ def commands(text: str) -> list[Command]:
 
 @dataclass(kw_only=True)
 class Session:
-    """Runs blocks of one page, one after another, in a folder that has its tables."""
+    """Runs blocks of one page, one after another, in a folder that has the sample tables."""
 
     folder: Path
     names: dict[str, Any] = field(default_factory=dict)
@@ -134,16 +133,14 @@ class Session:
     @classmethod
     def of(
         cls,
-        page: str,
         folder: Path,
         *,
         path: Path | None = None,
         environment: Mapping[str, str] | None = None,
         **names: Any,
     ) -> "Session":
-        """A session for a page; ``path`` is a folder of further commands, ``names`` are those that its Python has."""
-        for name, write in (TABLES[""] | TABLES.get(page, {})).items():
-            write(folder / name)
+        """A session of a page; ``path`` is a folder of further commands, ``names`` are those that its Python has."""
+        samples.unpack(folder)
         names["__name__"] = "__main__"
         return cls(folder=folder, names=names, path=path, environment=environment or {})
 
@@ -195,8 +192,10 @@ class Session:
             os.killpg(running.pid, signal.SIGKILL)
         except OSError:
             pass  # Linux reports the end of a terminal as an error
+        # A terminal that closes hangs up on what has not ended yet.
+        code = running.code()
         os.close(ours)
-        return running.code(), _shown(seen)
+        return code, _shown(seen)
 
     def _environment(self) -> dict[str, str]:
         folders = [*([str(self.path)] if self.path else []), str(Path(sys.executable).parent), os.environ["PATH"]]
@@ -302,79 +301,3 @@ def _alone() -> Iterator[None]:
     with (CACHE / "service.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _copy_of(table: Callable[[], Path]) -> Callable[[Path], None]:
-    return lambda folder: _copied(table(), folder)
-
-
-def _copied(table: Path, folder: Path) -> None:
-    shutil.copytree(table, folder, dirs_exist_ok=True)
-
-
-def _counters(folder: Path) -> None:
-    """A counter, written twice, in a table whose payload no reader knows."""
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.CounterPayload"}
-    fields = (("id", "string"), ("ts", "long"), ("count", "long"))
-    _write(TableWriter(folder=folder, fields=fields, options=options), {"count": 2}, {"count": 3})
-
-
-def _scores(folder: Path) -> None:
-    """A score, written twice, in a table whose merge strategy no reader knows."""
-    strategy = "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11"
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": strategy}
-    fields = (("id", "string"), ("ts", "long"), ("score", "long"))
-    _write(TableWriter(folder=folder, fields=fields, options=options), {"score": 9}, {"score": 4})
-
-
-def _customers(folder: Path) -> None:
-    """A customer whose address is newer than the row that comes after it, in a table with a payload of its own."""
-    options = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.compaction.payload.class": "com.acme.AddressPayload"}
-    fields = (("id", "string"), ("ts", "long"), ("name", "string"), ("address", "string"), ("address_changed", "long"))
-    _write(
-        TableWriter(folder=folder, fields=fields, options=options),
-        {"name": "A. Old", "address": "new street", "address_changed": 5},
-        {"name": "A. New", "address": "old street", "address_changed": 1},
-    )
-
-
-def _lake(folder: Path) -> None:
-    """A folder of two tables: trips, and what was paid back for some of them."""
-    _copied(golden_trips() / "trips", folder / "trips")
-    fields = (("id", "string"), ("ts", "long"), ("amount", "double"))
-    writer = TableWriter(folder=folder / "sales" / "refunds", fields=fields).create()
-    path = writer.base_file(at(1), [{"id": f"trip-{number}", "ts": 1, "amount": 2.5} for number in (0, 9)])
-    writer.commit(at(1), wrote=[path])
-
-
-def _broken(folder: Path) -> None:
-    """A table with a delta commit that has not completed, and with a log file that has lost its end."""
-    writer = TableWriter(folder=folder).create()
-    writer.commit(at(1), wrote=[writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
-    log = writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])])
-    writer.commit(at(2), wrote=[log])
-    log.write_bytes(log.read_bytes()[:-20])
-    writer.pending(at(3))
-
-
-def _write(writer: TableWriter, base: Mapping[str, Any], log: Mapping[str, Any]) -> None:
-    writer.create()
-    writer.base_file(at(1), [{"id": "a", "ts": 1, **base}])
-    writer.log_file(at(2), [writer.data_block(at(2), [{"id": "a", "ts": 2, **log}])])
-    writer.commit(at(1))
-    writer.commit(at(2))
-
-
-TABLES: Mapping[str, dict[str, Callable[[Path], None]]] = {
-    "": {"trips": _copy_of(lambda: golden_trips() / "trips")},
-    "docs/command-line.md": {"lake": _lake},
-    "docs/duckdb.md": {"lake": _lake},
-    "docs/doctor.md": {"broken": _broken, "lake": _lake},
-    "docs/payloads.md": {"counters": _counters, "customers": _customers, "scores": _scores},
-    "docs/schema-evolution.md": {
-        "with_ids": _copy_of(lambda: golden_table("g_sor_mixed_0150")),
-        "by_name": _copy_of(lambda: golden_table("g_widen_0150")),
-        "renamed_by_name": _copy_of(lambda: golden_table("g_sor_rename_120")),
-    },
-}
-"""The tables in the folder of each page: those of all pages, and its own."""

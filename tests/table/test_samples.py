@@ -1,15 +1,17 @@
 """The sample tables that come with the package."""
 
 import io
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge import HudiTable, QueryError, samples
+from hudi_bridge import HudiTable, QueryError, RecordMerger, RecordPayload, samples
 
-TABLES = ("lake/trips", "trips")
+TABLES = ("counters", "customers", "lake/sales/refunds", "lake/trips", "riders", "riders_by_name", "scores", "trips")
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -32,9 +34,33 @@ def test_all_tables_are_unpacked_and_nothing_else(tmp_path: Path) -> None:
     )
 
 
+class Counts(RecordPayload):
+    def combine_and_get_update_value(self, current: Mapping[str, Any], incoming: Mapping[str, Any]) -> dict[str, Any]:
+        return {**incoming, "count": current["count"] + incoming["count"]}
+
+
+class Addresses(RecordPayload):
+    def combine_and_get_update_value(self, current: Mapping[str, Any], incoming: Mapping[str, Any]) -> dict[str, Any]:
+        newer = incoming if incoming["address_changed"] >= current["address_changed"] else current
+        return {**incoming, "address": newer["address"], "address_changed": newer["address_changed"]}
+
+
+class HighestScore(RecordMerger):
+    def merge(self, older: Mapping[str, Any], newer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return newer if newer["score"] >= older["score"] else older
+
+
+PAYLOADS = {
+    "com.acme.CounterPayload": Counts(),
+    "com.acme.AddressPayload": Addresses(),
+    "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11": HighestScore(),
+}
+"""What the classes in tests/golden do, in Python."""
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_the_rows_are_those_of_hudi(folder: Path, table: str) -> None:
-    rows = HudiTable.open(folder / table).snapshot().to_table()
+    rows = HudiTable.open(folder / table, payloads=PAYLOADS).snapshot().to_table()
     answer = pq.read_table(io.BytesIO(samples.answer_of_hudi(table)))
     assert sorted(map(str, rows.to_pylist())) == sorted(map(str, answer.to_pylist()))
     assert rows.num_rows > 0

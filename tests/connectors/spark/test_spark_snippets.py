@@ -15,7 +15,7 @@ PAGES = blocks_of("tests/connectors/spark/test_spark_snippets.py")
 def test_the_blocks_of_a_page_do_what_it_says(page: str, spark: SparkSession, tmp_path: Path) -> None:
     # Other tests, and other pages, have views of this name in the same session.
     spark.catalog.dropTempView("trips")
-    session = Session.of(page, tmp_path, spark=spark)
+    session = Session.of(tmp_path, spark=spark)
     for block in PAGES[page]:
         # The workers of this session are in another folder than the table, where a reader's are in the same.
         text = block.text.replace('"trips"', f'"{tmp_path}/trips"').replace("path 'trips'", f"path '{tmp_path}/trips'")
