@@ -8,7 +8,20 @@ import pytest
 from hudi_bridge.common.imports import how_to_install
 
 pytestmark = pytest.mark.extra  # one package is absent, and the others are there
-ENGINES = ("duckdb", "polars", "pyiceberg", "pyspark", "rich", "starlette", "trino", "typer", "uvicorn")
+ENGINES = (
+    "daft",
+    "dask",
+    "duckdb",
+    "polars",
+    "pyiceberg",
+    "pyspark",
+    "ray",
+    "rich",
+    "starlette",
+    "trino",
+    "typer",
+    "uvicorn",
+)
 
 
 def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
@@ -22,6 +35,9 @@ def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
     [
         ("duckdb", "duckdb"),
         ("polars", "polars"),
+        ("daft", "daft"),
+        ("dask", "dask"),
+        ("ray", "ray"),
         ("spark", "pyspark"),
         ("iceberg", "pyiceberg"),
         ("iceberg", "starlette"),
