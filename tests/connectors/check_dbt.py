@@ -25,9 +25,10 @@ from dbt_common.invocation import reset_invocation_id
 from hudi_bridge import HudiTable
 from hudi_bridge.catalogs.tables import CatalogTable
 from hudi_bridge.config import QueryType
+from hudi_bridge.schema.meta_columns import META_COLUMNS
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table, golden_trips
-from tests.support.snippets import ROOT
+from tests.support.snippets import ROOT, blocks_of
 from tests.support.table_writer import Row, TableWriter, at
 
 TIMEOUT_SECONDS = 300
@@ -419,6 +420,55 @@ def test_all_models_of_a_run_see_one_instant(trips: TableWriter) -> None:
         assert connection.execute(query).fetchall() == [(trips.open().snapshot(at(1)).next_after,)]
     reset_invocation_id()
     assert values(plugin, path=path) == [("a", "first"), ("b", "second")]
+
+
+def test_the_page_shows_the_files_of_the_example() -> None:
+    (shown,) = blocks_of("tests/connectors/check_dbt.py").values()
+    for block in shown:
+        assert block.text == (EXAMPLE / block.options["file"]).read_text(), block.place
+    files = {path.relative_to(EXAMPLE).as_posix() for path in EXAMPLE.rglob("*.*")}
+    assert files - {block.options["file"] for block in shown} == {"dbt_project.yml"}
+
+
+def test_views_of_sources_may_be_in_memory(tmp_path: Path) -> None:
+    counted = "{{ config(materialized='table') }} select count(*) as rows from {{ source('lake', 'trips') }}"
+    project = Project.create(tmp_path, {"counted": counted})
+    profile = yaml.safe_load((tmp_path / "profiles.yml").read_text())
+    profile["hudi_lake"]["outputs"]["dev"]["attach"] = [{"path": ":memory:", "alias": "hudi"}]
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
+    sources = yaml.safe_load((tmp_path / "models" / "sources.yml").read_text())
+    sources["sources"][0] |= {"database": "hudi", "schema": "main"}
+    (tmp_path / "models" / "sources.yml").write_text(yaml.safe_dump(sources))
+    assert project.run() == {"counted": None}
+    assert project.rows("SELECT rows FROM counted") == [(2,)]
+    assert project.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal") == []
+
+
+@pytest.mark.parametrize("case", ["i_cdc_120", "i_cdc_cow_120", "q_cdc_key_0150"])
+def test_the_last_change_of_a_key_leads_to_the_rows_of_the_table(case: str) -> None:
+    """With change data capture, each change of a key is told; the example takes its last one."""
+    folder = golden_table(case)
+    table = HudiTable.open(folder)
+    last = (EXAMPLE / "models" / "trips_mirror.sql").read_text().splitlines()[-1].replace("city", "part")
+
+    def rows_as_of(instant: str | None) -> dict[tuple[str, str], dict[str, Any]]:
+        rows = table.snapshot(instant).to_table(meta_columns=False).to_pylist()
+        return {(one["id"], one["part"]): one for one in rows}
+
+    with loaded(path=str(folder), query="changes") as connection:
+        for commit in table.timeline.commits():
+            begin = commit.completion_time or commit.requested_time
+            query = (
+                "SELECT op, ts_ms, coalesce(after.id, before.id) AS id, coalesce(after.part, before.part) AS part, "
+                f"after FROM trips WHERE _hudi_after = '{begin}' {last}"
+            )
+            rows = rows_as_of(commit.requested_time)
+            for op, _, key, part, after in connection.execute(query).fetchall():
+                if op == "d":
+                    rows.pop((key, part), None)
+                else:
+                    rows[key, part] = {name: after[name] for name in table.schema.names if name not in META_COLUMNS}
+            assert rows == rows_as_of(None), begin
 
 
 def test_the_example_works(tmp_path: Path) -> None:

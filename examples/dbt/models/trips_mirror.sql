@@ -21,3 +21,4 @@ select
     _hudi_next_after
 from {{ source('lake', 'trips_changes') }}
 where _hudi_after = '{{ hudi_after() }}'
+qualify row_number() over (partition by id, city order by ts_ms desc, op = 'd') = 1
