@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest $(SPREAD)
 # Of the tests, those that take little time and no engine but Arrow.
 QUICK := not engine and not jvm and not browser and not long
 # Playwright keeps an event loop running, which other tests have no use for.
-BROWSER_TESTS := tests/tools/report_in_browser
+BROWSER_TESTS := tests/tools/report_in_browser tests/project/test_site.py
 # The size of make bench: small (about 3 minutes), standard (about 15) or large.
 SIZE ?= standard
 # How long make soak and make random write and read.

@@ -1,13 +1,10 @@
 """Draws docs/report.png: the timeline of a golden table, as Chromium shows it in a report."""
 
-import os
 from pathlib import Path
-
-from playwright.sync_api import sync_playwright
 
 from hudi_bridge import HudiTable
 from hudi_bridge.tools.report import gather, html_report
-from tests.support.browser import chromium
+from tests.support.browser import running_chromium
 from tests.support.golden_cases import CACHE, golden_table
 
 TARGET = Path(__file__).parents[1] / "docs" / "report.png"
@@ -21,15 +18,11 @@ def main() -> None:
     """Writes the picture."""
     page_file = CACHE / "report.html"
     page_file.write_text(html_report(gather(HudiTable.open(golden_table(TABLE)), now=NOW)), encoding="utf-8")
-    # Chromium's own sandbox refuses to run as root.
-    arguments = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+    with running_chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": WIDTH}, color_scheme="light")
         page.goto(page_file.as_uri())
         page.locator("svg .instant").last.click()
         page.locator("#timeline").screenshot(path=TARGET)
-        browser.close()
     page_file.unlink()
     print(f"{TARGET}: {TARGET.stat().st_size:,} bytes")
 

@@ -8,7 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 VARIABLE = "CHROMIUM"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -39,6 +44,19 @@ def chromium() -> Path:
         f"The tests of pages need Chromium: install it (on Debian, as root: {' '.join(INSTALL[-1])}), or name its "
         f"program by {VARIABLE}. Looked at {VARIABLE}, {', '.join(PROGRAMS)} on the path, and {', '.join(PLACES)}."
     )
+
+
+@contextmanager
+def running_chromium() -> Iterator["Browser"]:
+    """Chromium without a window."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where pages are opened
+
+    # Chromium's own sandbox refuses to run as root.
+    arguments = [] if os.geteuid() else ["--no-sandbox"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        yield browser
+        browser.close()
 
 
 def _programs() -> Iterator[Path]:

@@ -1,12 +1,11 @@
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request
 
 from hudi_bridge.tools.report import Report, html_report
-from tests.support.browser import chromium
+from tests.support.browser import running_chromium
 
 Show = Callable[..., Page]
 
@@ -14,12 +13,8 @@ Show = Callable[..., Page]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
-    # Chromium's own sandbox refuses to run as root.
-    arguments = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+    with running_chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture
