@@ -75,14 +75,17 @@ _Member = TypeVar("_Member", bound=Enum)
 
 
 class TableType(StrEnum):
-    """Whether a table writes updates to new base files or to log files."""
+    """Whether a table writes updates to new base files or to log files. Source: ``HoodieTableType`` of Hudi."""
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
 class MergeMode(StrEnum):
-    """Which version of a record wins: the latest, the one with the highest ordering value, or a payload's choice."""
+    """Which version of a record wins: the latest, the one with the highest ordering value, or a payload's choice.
+
+    Source: ``RecordMergeMode`` of Hudi.
+    """
 
     COMMIT_TIME = "COMMIT_TIME_ORDERING"
     EVENT_TIME = "EVENT_TIME_ORDERING"
@@ -90,7 +93,10 @@ class MergeMode(StrEnum):
 
 
 class QueryType(StrEnum):
-    """What a query reads: base files merged with logs, base files only, or rows or changes of a range of commits."""
+    """What a query reads: base files merged with logs, base files only, or rows or changes of a range of commits.
+
+    All but the last are values of ``hoodie.datasource.query.type``. Source: ``DataSourceReadOptions`` of Hudi.
+    """
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"

@@ -130,7 +130,7 @@ class BatchScanner:
 
     It has the methods of ``pyarrow.dataset.Scanner``, but is not a subclass: Arrow's scanner reads ahead in threads
     that keep running if a consumer stops early, and Arrow's C++ code crashes on a subclass without its internal state.
-    Arrow and other libraries read this class as an Arrow C stream.
+    Arrow and other libraries read this class as an Arrow C stream. Reading raises like ``HudiDataset.to_batches``.
 
     Made by ``HudiDataset.scanner``.
     """
@@ -204,8 +204,8 @@ class BatchScanner:
 class HudiDataset(ds.FileSystemDataset):
     """The rows of one query to a table.
 
-    To Arrow's own scanner, which bypasses the methods of this class, it is one file that does not exist; so such a scan
-    fails.
+    Methods that return rows raise like ``to_batches``; those of ``pyarrow.dataset`` that cannot be offered raise a
+    ``QueryError``. To Arrow's own scanner, which bypasses these, it is one file that does not exist: such a scan fails.
 
     Made by ``HudiTable.snapshot`` and its siblings.
     """
@@ -319,10 +319,7 @@ class HudiDataset(ds.FileSystemDataset):
         return self._plan.left_out_log_files()
 
     def skipped_log_blocks(self) -> SkippedBlocks:
-        """The number of log blocks that a scan skips, by reason; reads the log files without decoding blocks.
-
-        Corrupt blocks are incomplete blocks of a failed writer, which Hudi skips as well.
-        """
+        """The number of log blocks that a scan skips, by reason; reads the log files without decoding blocks."""
         slices = (file_slice for split in self.splits() for file_slice in split.slices)
         skipped = [read_live_blocks(self._storage, file_slice).skipped for file_slice in slices]
         return SkippedBlocks(
@@ -417,7 +414,12 @@ class HudiDataset(ds.FileSystemDataset):
     def to_batches(  # type: ignore[override]
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, read as they are consumed."""
+        """The rows as record batches, read as they are consumed.
+
+        Raises:
+            QueryError: a column or the filter does not fit the table.
+            HudiReadError: while batches are read, a file cannot be read, or records cannot be merged.
+        """
         return self.scanner(columns, filter, **options).to_batches()
 
     def to_table(  # type: ignore[override]

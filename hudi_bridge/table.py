@@ -133,7 +133,7 @@ class HudiTable:
         payloads: Mapping[str, RecordPayload],
         log_memory_bytes: int | None = None,
     ) -> Self:
-        """As ``open``, with an open storage."""
+        """As ``open``, with an open storage; raises like it."""
         with operation(_LOG, "open", logging.DEBUG, table=storage.shown_path) as opening:
             state = open_state(storage, options, payloads, log_memory_bytes)
             opening.note(version=state.config.table_version, instant=state.instant or None)
@@ -184,7 +184,12 @@ class HudiTable:
         validate_not_cleaned(self._state.as_of(instant), refreshed(self._state))
 
     def refresh(self) -> Self:
-        """The same table with its current timeline."""
+        """The same table with its current timeline, and the properties of when it was opened.
+
+        Raises:
+            CorruptTimelineError: the timeline cannot be read, or is empty although the table has data.
+            StorageError: the file system does not answer.
+        """
         return type(self)(refreshed(self._state))
 
     @property
@@ -215,12 +220,21 @@ class HudiTable:
 
     @property
     def earliest_readable_instant(self) -> str | None:
-        """The first instant whose files were not cleaned; None if nothing was cleaned. Reads the last clean."""
+        """The first instant whose files were not cleaned; None if nothing was cleaned. Reads the last clean.
+
+        Raises:
+            CorruptTimelineError: the file of the clean is missing or damaged.
+        """
         return earliest_readable_instant(self._state)
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema as of the newest commit."""
+        """The columns of a snapshot as of the newest commit, Hudi's own among them if files have them.
+
+        Raises:
+            CorruptTableError: a commit or its schema cannot be parsed.
+            UnsupportedTableError: nothing tells the columns, or one has a type that cannot be read correctly.
+        """
         return self._latest.schema(QueryType.SNAPSHOT)
 
     def snapshot(
@@ -295,7 +309,7 @@ class HudiTable:
         as_of: InstantLike | None = None,
         meta_columns: bool = True,
     ) -> pa.Table:
-        """All rows of ``query(as_of)``; the other arguments are those of ``HudiDataset.to_arrow``."""
+        """All rows of ``query(as_of)``: see ``HudiDataset.to_arrow``, whose arguments the others are."""
         return self.query(as_of).to_arrow(columns, filter, meta_columns=meta_columns)
 
     def to_pandas(
@@ -354,6 +368,10 @@ class HudiTable:
 
         ``left_out_log_files()`` of the result is the number of log files that are not read. ``as_of`` and
         ``on_files_gone`` are as for ``snapshot``.
+
+        Raises:
+            InstantNotReadableError: as for ``snapshot``.
+            QueryError: as for ``snapshot``.
         """
         return self._dataset(QueryType.READ_OPTIMIZED, as_of, on_files_gone)
 
@@ -414,7 +432,10 @@ class HudiTable:
         """The splits of a query as of an instant, to be read by ``open_reader`` independently of each other.
 
         Raises:
-            QueryError: the query type is another one, or the filter does not fit the table.
+            QueryError: the query type is another one, the filter does not fit the table, or the format of the instant
+                is not one of Hudi's.
+            InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+            UnsupportedTableError: the table's records cannot be merged correctly.
         """
         if query_type not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
             raise QueryError("query_type", query_type, "snapshot or read_optimized; other datasets have splits()")
@@ -438,29 +459,43 @@ class HudiTable:
         return SplitPlanner(state, IndexesOfTable(state).listings())
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
-        """What all splits of a snapshot share; it exists even if there are no splits."""
+        """What all splits of a snapshot share; it exists even if there are no splits. Raises like ``splits``."""
         return self.planner(as_of).context(QueryType.SNAPSHOT)
 
     def file_slices(self, as_of: InstantLike | None = None) -> tuple[FileSlice, ...]:
-        """The file slices of a snapshot."""
+        """The file slices of a snapshot, ordered by partition and file id; raises like ``splits``."""
         return tuple(self.planner(as_of).file_slices(QueryType.SNAPSHOT))
 
     @cached_property
     def schema_history(self) -> "tuple[schemas.SchemaVersion, ...]":
-        """The versions of the schema with their changes, oldest first."""
+        """The versions of the schema with their changes, oldest first.
+
+        Without column ids, reads all commits, archived ones too.
+
+        Raises:
+            CorruptTableError: a commit, or a schema, cannot be parsed.
+        """
         return schemas.read_schema_history(self._state)
 
     def propose_schema_history(self) -> "SchemaProposal":
-        """A schema history with column ids, for a table without one; nothing is written."""
+        """A schema history with column ids, for a table without one; nothing is written.
+
+        Reads all commits, archived ones too.
+
+        Raises:
+            CorruptTableError: a commit, a file or a schema cannot be parsed.
+        """
         return schemas.propose_schema_history(self._state)
 
     def file_columns(self, path: PathLike, as_of: InstantLike | None = None) -> "tuple[schemas.FileColumns, ...]":
         """How the columns of a base file, or of each data block of a log file, map to those of a snapshot.
 
-        ``path`` is relative to the table.
+        ``path`` is relative to the table, or begins with the path or URI that was opened. A log file is in memory as a
+        whole.
 
         Raises:
             QueryError: the path is not a data file of the table.
+            CorruptTableError: the file, or a schema, cannot be parsed.
         """
         return schemas.read_file_columns(self.planner(as_of).state, os.fspath(path))
 

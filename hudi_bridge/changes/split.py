@@ -112,7 +112,7 @@ class ChangeSplit:
         return tuple(split for group in self.groups for split in group.slices)
 
     def to_json(self) -> str:
-        """The split, with its context, as JSON text."""
+        """The split, with its context, as JSON text; raises like ``RealtimeFileSplit.to_json``."""
         groups = [
             {
                 "instant": group.instant,

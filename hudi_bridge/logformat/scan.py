@@ -50,8 +50,9 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBlocks:
-    """How many blocks were skipped, by reason.
+    """How many blocks were skipped, by reason. Source: ``BaseHoodieLogRecordReader.scanInternal`` of Hudi.
 
+    ``corrupt``: incomplete blocks of a failed writer, which Hudi skips as well.
     ``later``: written after the query's instant. ``uncommitted``: of an instant that is not completed.
     ``rolled_back``: undone by a rollback block. ``compacted``: replaced by the block of a log compaction.
 

@@ -24,7 +24,11 @@ Row = Mapping[str, Any]
 
 
 class RecordPayload:
-    """The base class of payloads; override what the payload class of the table does differently."""
+    """The base class of payloads; override what the payload class of the table does differently.
+
+    Rows are mappings from column name to Python value, with Hudi's meta columns; columns that a returned row lacks are
+    null. What a method raises becomes a ``MergeError``. Source: ``HoodieRecordPayload`` of Hudi.
+    """
 
     def pre_combine(self, older: Row, newer: Row) -> Row:
         """The merge of two log versions of a record, by default the newer one."""
@@ -73,7 +77,7 @@ class RecordMerger(RecordPayload):
     """The base class of record mergers, for tables whose merge strategy is not one of Hudi's; override ``merge``.
 
     A delete wins over what was written before it, and a row after a delete starts anew, unless ``merge_versions`` is
-    overridden, too.
+    overridden, too. Rows and errors are as for ``RecordPayload``. Source: ``HoodieRecordMerger`` of Hudi.
     """
 
     def merge(self, older: Row, newer: Row) -> Row | None:

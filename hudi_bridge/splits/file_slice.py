@@ -191,7 +191,7 @@ class LogFile:
 class FileSlice:
     """One version of a file group: at most one base file, and the log files of later changes, oldest first.
 
-    Without a base file, all records of the slice are in its logs.
+    Without a base file, all records of the slice are in its logs. Source: ``FileSlice`` of Hudi.
 
     Made by ``HudiTable.file_slices``.
     """

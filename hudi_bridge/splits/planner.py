@@ -278,15 +278,20 @@ class SplitPlanner:
 
     @cached_property
     def query_schema(self) -> QuerySchema:
-        """The columns of the table, read once."""
+        """The columns of the table, read once; raises like ``read_query_schema``."""
         return read_query_schema(self.state)
 
     def schema(self, query_type: QueryType) -> pa.Schema:
-        """The columns of a query."""
+        """The columns of a query, with Arrow types.
+
+        Raises:
+            CorruptTableError: a commit or its schema cannot be parsed.
+            UnsupportedTableError: nothing tells the columns, or one has a type that cannot be read correctly.
+        """
         return self.columns(query_type).schema
 
     def columns(self, query_type: QueryType) -> QueryColumns:
-        """The columns of a query, and the ones that are read from the path."""
+        """The columns of a query, and the ones that are read from the path; raises like ``schema``."""
         return columns_of_query(self.query_schema, self.state.config, query_type)
 
     def context(self, query_type: QueryType) -> ReadContext:
@@ -310,7 +315,10 @@ class SplitPlanner:
         notes: PlanNotes | None = None,
         within: Collection[str] | None = None,
     ) -> Iterator[FileSlice]:
-        """The file slices that a query reads, ordered by partition and file id, made one at a time."""
+        """The file slices that a query reads, ordered by partition and file id, made one at a time.
+
+        Arguments and errors are those of ``splits``. Source: ``AbstractTableFileSystemView`` of Hudi.
+        """
         return self.files.file_slices(query_type, self.columns(query_type), row_filter, notes=notes, within=within)
 
     def splits(

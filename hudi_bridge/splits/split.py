@@ -230,7 +230,11 @@ class RealtimeFileSplit:
         return self.context.latest_instant
 
     def to_json(self) -> str:
-        """The split, with its context, as JSON text."""
+        """The split, with its context, as JSON text.
+
+        Raises:
+            QueryError: the table was opened with keys of its base files.
+        """
         split = {field.name: getattr(self, field.name) for field in fields(self)}
         split["context"] = context_to_json(self.context)
         columns = [pa.field(name, value.type) for name, value in self.partition_values]

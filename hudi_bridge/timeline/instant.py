@@ -48,7 +48,7 @@ InstantLike: TypeAlias = str | date
 
 
 class Action(StrEnum):
-    """What an instant does, as file names spell it."""
+    """What an instant does, as file names spell it. Source: ``HoodieTimeline`` of Hudi."""
 
     COMMIT = "commit"
     DELTA_COMMIT = "deltacommit"
@@ -92,6 +92,8 @@ def parse_action(text: str | None) -> Action | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
     """One action on the timeline; ``completion_time`` is None unless the file name records it (layout 2).
+
+    Times are ``yyyyMMddHHmmssSSS``, without ``SSS`` before Hudi 0.10, in the time zone of the timeline.
 
     Part of a ``Timeline``.
     """

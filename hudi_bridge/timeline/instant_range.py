@@ -47,6 +47,8 @@ class InstantRange:
         archived: the requested times of the archived ones.
         next_after: the ``after`` of the following range.
 
+    Times are those of ``Instant``. Source: ``IncrementalQueryAnalyzer`` of Hudi.
+
     Made by ``HudiTable.instant_range``.
     """
 

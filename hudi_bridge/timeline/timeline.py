@@ -36,7 +36,7 @@ class Timeline:
 
     ``start`` is the first completed write that is not kept on the timeline by a savepoint; everything before it is
     archived. It is None if no write has completed. ``is_earlier`` is whether completed writes were made pending, to
-    restore an earlier state of the timeline.
+    restore an earlier state of the timeline. Source: ``BaseHoodieTimeline`` of Hudi.
 
     Made by ``HudiTable.timeline``.
     """

@@ -174,7 +174,7 @@ class Diagnosis:
         return replace(self, findings=tuple(finding for finding in self.findings if finding.severity >= least))
 
     def to_table(self) -> pa.Table:
-        """One row for each finding, the worst first."""
+        """One row for each finding, the worst first, with a column for each field of ``Finding``."""
         rows = [asdict(finding) | {"severity": str(finding.severity)} for finding in self.findings]
         return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
 
