@@ -37,6 +37,7 @@ from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
 from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
+from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
@@ -238,6 +239,7 @@ class Attached:
     ) -> None:
         """Creates the views; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
+        make_joins_work(connection)
         self.connection = connection
         self._view_schema = ViewSchema.of(connection)
         self._as_of = as_of

@@ -1,4 +1,6 @@
-"""A folder of Hudi tables as a database of a DuckDB connection, whose tables are opened when a statement names them.
+"""A folder of Hudi tables as a database of a DuckDB connection.
+
+Few tables are opened at once, so that all statements of the connection find them; of many, each when it is named.
 
     ROOT/trips            lake.trips
     ROOT/sales/orders     lake.sales.orders
@@ -14,6 +16,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -93,6 +96,8 @@ _TOO_MANY_PARTS = "NameListToString NOT IMPLEMENTED"
 """What DuckDB before 2.0 says of a name of more than three parts."""
 _NO_CATALOG = re.compile('Catalog "(.+?)" does not exist')
 """What it says of a name of three parts."""
+EAGER_TABLES = 100
+"""How many tables of a local folder are opened at once, each in some 40 ms of CPU time."""
 _SPELLED_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -110,8 +115,13 @@ def attach_all(
     cache: PathLike | None = None,
     cache_bytes: int = CACHE_BYTES,
     meta_columns: bool = True,
+    eager_tables: int | None = None,
 ) -> "Lake":
-    """Makes a database of a connection from all tables below a folder; reads nothing until a table is named.
+    """Makes a database of a connection from all tables below a folder.
+
+    If there are no more than ``eager_tables``, all are opened now, and any statement of the connection finds them.
+    Otherwise each is opened when ``Lake.sql`` first meets its name. The default is 100 for a local folder, and 0
+    elsewhere, where opening takes requests.
 
     The database is in memory, also if the connection has one in a file, into which nothing gets. All cursors of the
     connection see it. ``root`` is a path or URI; ``filesystem``, ``options``, ``payloads``, ``log_memory_bytes`` and
@@ -133,7 +143,9 @@ def attach_all(
     merging = MergingByTable(options=options or {}, payloads=payloads or {}, log_memory_bytes=log_memory_bytes)
     merges = merge_store(cache, cache_bytes)
     roots = Roots(folders=(folder,), tables={})
-    return Lake(connection, roots, name, merging, merges, as_of, meta_columns=meta_columns)
+    if eager_tables is None:
+        eager_tables = EAGER_TABLES if folder.is_local else 0
+    return Lake(connection, roots, name, merging, merges, as_of, meta_columns=meta_columns, eager_tables=eager_tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +164,9 @@ class _Asked:
 class Lake:
     """A database of Hudi tables in a DuckDB ``connection``, as returned by ``attach_all``.
 
-    A table is opened when ``sql``, ``attach`` or ``attach_named_in`` first meet its name, and shows its newest instant
-    from then on until ``refresh``. Other statements of the connection see the tables that are open.
+    A table is opened with the lake if there are few, and otherwise when ``sql``, ``attach`` or ``attach_named_in``
+    first meet its name. It shows its newest instant from then on until ``refresh``. Other statements of the connection
+    see the tables that are open.
     """
 
     def __init__(
@@ -166,9 +179,11 @@ class Lake:
         as_of: InstantLike | None = None,
         *,
         meta_columns: bool = True,
+        eager_tables: int = 0,
     ) -> None:
         self.connection = connection
         self.name = name
+        self._eager_tables = eager_tables
         self._roots = roots
         self._merging = merging
         self._merges = merges
@@ -178,6 +193,7 @@ class Lake:
         self._attached: dict[_Asked, Attached] = {}
         self._listings: dict[Namespace, list[str]] = {}
         self._failed: dict[tuple[str, str], HudiReadError | OSError] = {}
+        self._closed: dict[tuple[str, str], HudiReadError | OSError] = {}
         self._unknown: list[tuple[str, str]] = []
         self._named: list[_Asked] = []
         taken = connection.execute(
@@ -187,6 +203,7 @@ class Lake:
             raise QueryError("name", f"the database {taken[0][0]!r} of the connection", "another name, or DETACH first")
         # READ_WRITE, as views are made in it even if the connection may only read its file.
         connection.execute(f"ATTACH ':memory:' AS {quote_identifier(name)} (READ_WRITE)")
+        self._attach_few()
 
     def __repr__(self) -> str:
         return f"<Lake {self.name!r}: {len(self._attached)} tables of {self._places!r} open>"
@@ -276,7 +293,8 @@ class Lake:
     def refresh(self) -> None:
         """Shows the newest instants of the tables that are open, but of those that a name or ``as_of`` pins.
 
-        A table that can no longer be opened is closed; the next statement that names it tells why.
+        A table that can no longer be opened is closed; the next statement that names it tells why. New tables are
+        opened as by ``attach_all``.
         """
         before = self._attached
         self._listings.clear()
@@ -287,6 +305,7 @@ class Lake:
             except (HudiReadError, OSError):
                 self._drop(asked, attached)
             attached.release(self.connection)
+        self._attach_few()
 
     def detach(self) -> None:
         """Removes the database; it must not be the current one of the connection (``USE``)."""
@@ -299,7 +318,8 @@ class Lake:
     def cause_of(self, error: BaseException) -> HudiReadError | OSError | None:
         """The error of a table, or of a name that is no table's, that caused an error of a statement; None if none is.
 
-        Names are those of the statement that ``sql`` or ``attach_named_in`` was last called with.
+        Names are those of the statement that ``sql`` or ``attach_named_in`` was last called with, and of tables that
+        could not be opened with the lake.
         """
         for attached in self._attached.values():
             cause = attached.cause_of(error)
@@ -308,7 +328,7 @@ class Lake:
         word = self._missing_name(error)
         if word is None:
             return None
-        for (schema, name), failure in self._failed.items():
+        for (schema, name), failure in (*self._failed.items(), *self._closed.items()):
             if self._is_called(word, schema, name):
                 return failure
         for schema, name in self._unknown:
@@ -346,6 +366,23 @@ class Lake:
         if homes:
             candidates += [(chain[0], name) for name in chain[1:2]] + [(home, chain[0]) for home in homes]
         return candidates
+
+    def _attach_few(self) -> None:
+        """Opens all tables, unless there are more than are opened at once; those that cannot be opened are logged."""
+        self._closed.clear()
+        self._listings.clear()
+        walked = islice(self._roots.walk(_log_failure), self._eager_tables + 1) if self._eager_tables else ()
+        names = sorted((_schema_of(namespace), table) for namespace, table in walked)
+        if len(names) > self._eager_tables:
+            return
+        for schema, word in names:
+            try:
+                asked = self._asked(schema, word)
+                if asked is not None:
+                    self._attach(asked)
+            except (HudiReadError, OSError) as error:
+                self._closed[schema, word] = error
+                _LOG.warning("%s cannot be opened: %s", ascii(self._spelled(schema, word)), error)
 
     def _try_to_attach(self, schema: str, word: str) -> None:
         try:

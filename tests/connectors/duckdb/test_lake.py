@@ -55,7 +55,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture
 def lake(connection: duckdb.DuckDBPyConnection, root: Path) -> Lake:
-    return attach_all(connection, root)
+    """One whose tables are opened when they are named."""
+    return attach_all(connection, root, eager_tables=0)
 
 
 def count(lake: Lake, name: str) -> int:
@@ -74,6 +75,80 @@ def test_all_tables_below_a_folder_are_listed_and_none_is_opened(lake: Lake) -> 
     assert lake.tables() == ['"a.b".c', "sales.orders", "trips"]
     assert lake.instants == {}
     assert views(lake.connection) == []
+
+
+def test_any_statement_of_the_connection_finds_the_tables_of_a_lake_of_few(
+    connection: duckdb.DuckDBPyConnection, root: Path
+) -> None:
+    lake = attach_all(connection, root)
+    assert lake.instants == {'"a.b".c': at(1), "sales.orders": at(1), "trips": "20261121133045879"}
+    assert connection.sql("SELECT count(*) FROM lake.trips").fetchall() == [(ROWS,)]
+    assert connection.execute("SELECT count(*) FROM lake.sales.orders WHERE id = ?", ["a"]).fetchall() == [(1,)]
+    with connection.cursor() as cursor:
+        cursor.execute("USE lake")
+        assert cursor.execute('SELECT count(*) FROM trips, "a.b".c').fetchall() == [(ROWS,)]
+    assert count(lake, f"lake.trips__at_{FIRST}") == FIRST_ROWS
+
+
+@pytest.mark.parametrize(("eager_tables", "opened"), [(0, 0), (2, 0), (3, 3)])
+def test_tables_of_a_lake_of_many_are_opened_when_they_are_named(
+    connection: duckdb.DuckDBPyConnection, root: Path, eager_tables: int, opened: int
+) -> None:
+    lake = attach_all(connection, root, eager_tables=eager_tables)
+    assert len(lake.instants) == opened
+    assert count(lake, "lake.trips") == ROWS
+
+
+def test_new_tables_of_a_lake_of_few_are_opened_by_refresh(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    lake = attach_all(connection, root, eager_tables=4)
+    write_table(root / "sales" / "returns", "a")
+    lake.refresh()
+    assert connection.sql("SELECT id FROM lake.sales.returns").fetchall() == [("a",)]
+    write_table(root / "sales" / "more", "a")
+    lake.refresh()
+    assert sorted(lake.instants) == ['"a.b".c', "sales.orders", "sales.returns", "trips"]
+    assert count(lake, "lake.sales.more") == 1
+
+
+def test_a_table_that_cannot_be_opened_with_the_lake_is_told_where_it_is_missed(
+    connection: duckdb.DuckDBPyConnection, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_unreadable(root / "sales" / "counters")
+    for name in ("Twin", "twin"):
+        write_table(root / name, "a")
+    lake = attach_all(connection, root)
+    assert len(lake.instants) == 3
+    assert "'sales.counters' cannot be opened: " in caplog.text
+    with pytest.raises(duckdb.CatalogException) as caught:
+        connection.sql("FROM lake.sales.counters")
+    assert isinstance(lake.cause_of(caught.value), UnsupportedTableError)
+    with pytest.raises(duckdb.CatalogException) as caught:
+        connection.sql("FROM lake.twin")
+    assert isinstance(lake.cause_of(caught.value), QueryError)
+    with pytest.raises(UnsupportedTableError):
+        lake.sql("FROM lake.sales.counters")
+
+
+def test_tables_that_are_views_of_others_are_opened_with_the_lake(
+    connection: duckdb.DuckDBPyConnection, root: Path
+) -> None:
+    write_table(root / "trips_files", "a", "b", "c")
+    write_table(root / "trip", "a")
+    lake = attach_all(connection, root)
+    assert connection.sql("SELECT count(*) FROM lake.trips_files").fetchall() == [(3,)]
+    lake.refresh()
+    assert connection.sql("SELECT count(*) FROM lake.trips_files").fetchall() == [(3,)]
+    assert connection.sql("SELECT count(*) FROM lake.trips_ro").fetchall() == [(69,)]
+
+
+def test_tables_are_joined_whatever_duckdb_passes_on(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """DuckDB 1.5 makes Bloom filters of such tables, which rows from Arrow do not take."""
+    shutil.copytree(golden_table("i_cdc_120"), root / "few")
+    connection.execute("SET disabled_optimizers = 'unnest_rewriter'")
+    attach_all(connection, root)
+    query = "SELECT count(*) FROM lake.trips JOIN lake.few USING (id)"
+    assert connection.sql(query).fetchall() == [(22,)]
+    assert "unnest_rewriter" in connection.sql("SELECT current_setting('disabled_optimizers')").fetchall()[0][0]
 
 
 @pytest.mark.parametrize("name", ["select", "two words", 'qu"ote', "Mixed", "ünï", "a.b"])
