@@ -223,7 +223,7 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-_BINARY = (Format.PARQUET, Format.ARROW)
+BINARY = (Format.PARQUET, Format.ARROW)
 _FORMAT_BY_SUFFIX = {
     ".csv": Format.CSV,
     ".json": Format.JSON,
@@ -259,7 +259,7 @@ class Destination:
             output_format = _FORMAT_BY_SUFFIX.get(path.suffix.lower())
         if output_format is None:
             raise QueryError("--output", f"{path}, whose ending tells no format", "--format")
-        if output_format in _BINARY and is_terminal:
+        if output_format in BINARY and is_terminal:
             raise QueryError(
                 "--format", f"{output_format}, which is binary, for a terminal", "--output FILE, or a pipe"
             )

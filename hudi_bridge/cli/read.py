@@ -63,6 +63,10 @@ class RowsSource:
     def prepare(self, statement: str) -> None:
         """Nothing: the view is there."""
 
+    def tables(self) -> Iterable[str]:
+        """None: DuckDB has all."""
+        return ()
+
     def answer(self, statement: str) -> None:
         """Nothing: all statements are DuckDB's."""
 
@@ -112,7 +116,7 @@ def pushed_filter(
 
     selected = in_sql(dataset.schema, columns)
     with open_rows_session(dataset, name, ask) as session:
-        session.run(rows_where(name, selected, condition), lambda rows: deque(rows, 0).clear())
+        session.query(rows_where(name, selected, condition), lambda rows: deque(rows, 0).clear())
     if len(asked) > 1:
         raise QueryError("--where", condition, "a condition without subqueries")
     # DuckDB does not ask if no row can pass.
@@ -161,7 +165,7 @@ def read(
     else:
         name = table_name(opened)
         with open_rows_session(dataset, name) as session:
-            session.run(
+            session.query(
                 rows_where(name, in_sql(dataset.schema, names), where),
                 lambda rows: write_rows(_with_schema(rows, schema), destination, limit=limit, look=look),
             )

@@ -1,15 +1,15 @@
 """``sql``: SQL over a table or all tables of a folder, from the command line, a pipe or a prompt.
 
-A session is an in-memory DuckDB connection. At the prompt, a semicolon ends a statement, and errors do not end it.
+A session is an in-memory DuckDB connection. The statements of a text are run in turn, and each gives its result.
 """
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
+from functools import partial
+from itertools import accumulate
 from typing import Annotated, Protocol
 
 import duckdb
@@ -21,13 +21,17 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_storage_options, rows_look
 from hudi_bridge.cli.options import path_of
-from hudi_bridge.cli.output import Destination, OutputClosedError, write_rows
-from hudi_bridge.cli.terminal import print_error, print_note
+from hudi_bridge.cli.output import BINARY, Destination, Format, open_sink, write_rows
+from hudi_bridge.cli.prompt import Prompt, iter_statements
+from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.common.display import counted
 from hudi_bridge.common.threads import Workers
 from hudi_bridge.connectors.duckdb import CACHE_BYTES, Attached, Lake, attach, quote_identifier
+from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.connectors.lakes.roots import Roots, is_folder_of_tables
 from hudi_bridge.connectors.lakes.tables import MergingByTable
 from hudi_bridge.engines import MemoryStore
+from hudi_bridge.errors import QueryError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 
@@ -35,41 +39,20 @@ SHORT_NAME = "t"
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 _LAKE = "lake"
 _NOT_IN_NAMES = re.compile(r"\W+")
-readline: ModuleType | None
-_HISTORY = Path("~/.hudi_bridge_history")
-_LINES_IN_HISTORY = 1000
-_QUIT = (".quit", ".exit", r"\q")
-_QUIT_AS_FIRST_LINE = ("quit", "exit")
-_HINT = "SQL ends with a semicolon. .help says more, .quit or Ctrl-D ends."
-_HELP_WORDS = (".help", "help", r"\?", r"\h")
-_HELP = """\
-SELECT ...;   SQL of DuckDB, in one line or more, up to a semicolon
-{describe:13} the columns of a table or view
-.tables       what can be queried, as SHOW TABLES; does
-.help         this text
-.quit         ends, and so does Ctrl-D; Ctrl-C drops what has been typed, or stops a query
-"""
-_FROM_FILE = "hudi-bridge sql TABLE < FILE, outside of this prompt"
-_TO_FILE = "the options --output and --format of hudi-bridge sql"
-_INSTEAD = {
-    r"\d": "SHOW TABLES; or {describe}",
-    r"\dt": "SHOW TABLES;",
-    r"\dv": "SHOW TABLES;",
-    r"\l": "SHOW TABLES;",
-    r"\i": _FROM_FILE,
-    r"\o": _TO_FILE,
-    ".schema": "{describe}",
-    ".read": _FROM_FILE,
-    ".mode": _TO_FILE,
-    ".output": _TO_FILE,
+_COUNTED = {
+    duckdb.StatementType.COPY: "copied",
+    duckdb.StatementType.CREATE: "created",
+    duckdb.StatementType.DELETE: "deleted",
+    duckdb.StatementType.INSERT: "inserted",
+    duckdb.StatementType.MERGE_INTO: "merged",
+    duckdb.StatementType.UPDATE: "updated",
 }
-"""Replacements for commands of psql and the DuckDB shell."""
-_DESCRIBING = (r"\d", ".schema")
-_QUOTED = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\1""",
-    re.DOTALL,
+"""Statements whose only result is how many rows they changed, unless they return rows, and what they have done."""
+_RETURNING = frozenset(("returning", "return_files", "return_stats"))
+_WORDS = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|('(?:[^']|'')*'|(?:"(?:[^"]|"")*"|\w+)(?:\.(?:"(?:[^"]|"")*"|\w+))*|[()])""", re.DOTALL
 )
-_OPEN = re.compile(r"""['"]|/\*|\$\w*\$""")
+_BEFORE_KIND = frozenset(("create", "or", "replace", "temp", "temporary", "persistent", "unique"))
 
 
 class Source(Protocol):
@@ -85,6 +68,9 @@ class Source(Protocol):
 
     def prepare(self, statement: str) -> None:
         """Makes what the statement names, before it is run."""
+
+    def tables(self) -> Iterable[str]:
+        """The names of tables, as SQL has them, that DuckDB may not have yet."""
 
     def answer(self, statement: str) -> pa.Table | None:
         """The answer to a statement that is none of DuckDB's; None for all others."""
@@ -108,6 +94,10 @@ class TableSource:
 
     def prepare(self, statement: str) -> None:
         """Nothing: all views are there."""
+
+    def tables(self) -> Iterable[str]:
+        """None: DuckDB has all."""
+        return ()
 
     def answer(self, statement: str) -> None:
         """Nothing: all statements are DuckDB's."""
@@ -134,6 +124,10 @@ class LakeSource:
         """Opens the tables that the statement names."""
         self.lake.attach_named_in(statement)
 
+    def tables(self) -> Iterable[str]:
+        """Those of the folder."""
+        return self.lake.tables()
+
     def answer(self, statement: str) -> pa.Table | None:
         """For ``SHOW TABLES``: DuckDB's own tables and all tables of the folder, including tables
         that are not open yet.
@@ -148,6 +142,42 @@ class LakeSource:
         return self.lake.cause_of(error)
 
 
+class Results:
+    """Where the results of statements are written, one below the other; a file, or a binary format, holds one.
+
+    With ``draws_plans``, those of EXPLAIN are text, and otherwise rows. With ``replaces``, the result of a text takes
+    the place of that of the text before it in a file.
+    """
+
+    def __init__(self, destination: Destination, look: Look, *, draws_plans: bool, replaces: bool) -> None:
+        self.destination = destination
+        self.draws_plans = draws_plans
+        self._look = look
+        self._replaces = replaces
+        self._written = 0
+
+    def require_room(self, results: int) -> None:
+        """Raises if so many results cannot be written after those that have been.
+
+        Raises:
+            QueryError: a file or a binary format is to hold more than one.
+        """
+        self._written = results if self._replaces else self._written + results
+        destination = self.destination
+        if self._written > 1 and (destination.path is not None or destination.format in BINARY):
+            holder = str(destination.path or destination.format)
+            raise QueryError("--output", f"more than one result for {holder}", "statements of which one has rows")
+
+    def write(self, rows: pa.RecordBatchReader) -> None:
+        """Writes rows as they arrive."""
+        write_rows(rows, self.destination, look=self._look)
+
+    def print(self, text: str) -> None:
+        """Writes a text."""
+        with open_sink(None) as sink:
+            sink.write(f"{text}\n".encode())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """An open connection, and what its statements ask."""
@@ -155,18 +185,68 @@ class Session:
     connection: duckdb.DuckDBPyConnection
     source: Source
 
-    def run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
-        """Runs a statement and passes its rows, if any, to ``take`` as they arrive.
+    def run(self, text: str, results: Results) -> None:
+        """Runs the statements of a text in turn; each says what it has done, or its rows are written as they arrive.
 
         Ctrl-C stops the query; DuckDB alone would ignore it while it streams. Errors of the table are raised as they
         were before DuckDB wrapped them.
+
+        Raises:
+            QueryError: one file is to hold the results of more than one statement; none has been run.
         """
-        answer = self.source.answer(statement)
-        if answer is not None:
-            take(answer.to_reader())
-            return
+        statements = self._parse(text)
+        results.require_room(sum(_has_rows(statement, text) for statement in statements))
+        for statement in statements:
+            query = statement.query or text
+            answer = self.source.answer(query)
+            if answer is None:
+                self.source.prepare(query)
+                self._interruptible(partial(self._execute, statement, query, results))
+            else:
+                results.write(answer.to_reader())
+
+    def query(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> None:
+        """Runs one SELECT and passes its rows to ``take`` as they arrive; otherwise like ``run``."""
         self.source.prepare(statement)
-        workers = Workers([lambda: self._run(statement, take)], 1, 1)
+        self._interruptible(lambda: take(pa.RecordBatchReader.from_stream(self.connection.sql(statement))))
+
+    def _parse(self, text: str) -> "list[duckdb.Statement]":
+        try:
+            return self.connection.extract_statements(text)
+        except duckdb.Error as error:
+            # The error may be that of a name.
+            self.source.prepare(text)
+            cause = self.source.cause_of(error)
+            if cause is None:
+                raise
+            raise cause from error
+
+    def _execute(self, statement: "duckdb.Statement", query: str, results: Results) -> None:
+        if _is_counted(statement, query):
+            counts = self.connection.execute(statement).fetchall()
+            # Without a text of its own, it is a part of another statement.
+            if statement.query.strip():
+                print_note(outcome(statement.type, query, counts[0][0] if counts else None))
+        elif statement.type == duckdb.StatementType.EXPLAIN and results.draws_plans:
+            plans = self.connection.execute(statement).fetchall()
+            results.print("\n".join(plan.rstrip("\n") for _, plan in plans))
+        elif statement.expected_result_type == [duckdb.ExpectedResultType.NOTHING]:
+            self.connection.execute(statement)
+        elif (relation := self.connection.sql(statement)) is not None:
+            results.write(pa.RecordBatchReader.from_stream(relation))
+
+    def _interruptible(self, act: Callable[[], None]) -> None:
+        def acting() -> Iterator[None]:
+            try:
+                act()
+                yield
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                cause = self.source.cause_of(error)
+                if cause is None:
+                    raise
+                raise cause from error
+
+        workers = Workers([acting], 1, 1)
         try:
             workers.start()
             list(workers.items())
@@ -179,17 +259,61 @@ class Session:
             workers.stopped = True
             workers.end()
 
-    def _run(self, statement: str, take: Callable[[pa.RecordBatchReader], None]) -> Iterator[None]:
-        try:
-            relation = self.connection.sql(statement)
-            if relation is not None:
-                take(pa.RecordBatchReader.from_stream(relation))
-            yield
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            cause = self.source.cause_of(error)
-            if cause is None:
-                raise
-            raise cause from error
+
+def _words(query: str) -> list[str]:
+    """The names, keywords, strings and parentheses of a statement."""
+    return [match[1] for match in _WORDS.finditer(query) if match[1]]
+
+
+def _is_counted(statement: "duckdb.Statement", query: str) -> bool:
+    """Whether all that a statement returns is a number of rows."""
+    return statement.type in _COUNTED and _RETURNING.isdisjoint(map(str.lower, _words(query)))
+
+
+def _has_rows(statement: "duckdb.Statement", text: str) -> bool:
+    is_query = duckdb.ExpectedResultType.QUERY_RESULT in statement.expected_result_type
+    return is_query and not _is_counted(statement, statement.query or text)
+
+
+def outcome(kind: duckdb.StatementType, query: str, count: int | None) -> str:
+    """What a statement has done, such as ``copied 3 rows to x.csv``."""
+    words = _words(query)
+    lower = [word.lower() for word in words]
+    rows = counted(count or 0, "row")
+    try:
+        match _COUNTED[kind]:
+            case "created":
+                return _creation(words, lower, count)
+            case "copied":
+                return f"copied {rows} {_copied(words, lower)}"
+            case "deleted":
+                return f"deleted {rows} of {words[lower.index('from', lower.index('delete')) + 1]}"
+            case "updated":
+                return f"updated {rows} of {words[lower.index('update') + 1]}"
+            case done:
+                return f"{done} {rows} into {words[lower.index('into') + 1]}"
+    except (ValueError, IndexError):
+        # A form that has no such words.
+        return f"{_COUNTED[kind]} {rows}"
+
+
+def _creation(words: Sequence[str], lower: Sequence[str], count: int | None) -> str:
+    position = [word in _BEFORE_KIND for word in lower].index(False)
+    kind, rest = lower[position], position + 1
+    if lower[rest : rest + 3] == ["if", "not", "exists"]:
+        return f"{kind} {words[rest + 3]} is there"
+    name = "" if words[rest] == "(" else f" {words[rest]}"
+    has_rows = kind == "table" and count is not None
+    return f"created {kind}{name}" + (f" with {counted(count or 0, 'row')}" if has_rows else "")
+
+
+def _copied(words: Sequence[str], lower: Sequence[str]) -> str:
+    """Where COPY has written to, or read from."""
+    depths = list(accumulate((word == "(") - (word == ")") for word in lower))
+    direction = [depth == 0 and word in ("to", "from") for word, depth in zip(lower, depths, strict=True)].index(True)
+    file = words[direction + 1]
+    name = file[1:-1].replace("''", "'") if file.startswith("'") else file
+    return f"to {name}" if lower[direction] == "to" else f"from {name} into {words[lower.index('copy') + 1]}"
 
 
 @contextmanager
@@ -229,6 +353,7 @@ def connection_in_utc() -> Iterator[duckdb.DuckDBPyConnection]:
     with closing(duckdb.connect(config={"python_enable_replacements": "false"})) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
+        make_joins_work(connection)
         yield connection
 
 
@@ -236,112 +361,6 @@ def table_name(table: HudiTable) -> str:
     """The name of the table, turned into a SQL identifier that needs no quotes."""
     name = _NOT_IN_NAMES.sub("_", table.config.name).strip("_").lower()
     return f"t_{name}" if not name or name[0].isdigit() else name
-
-
-try:
-    import readline
-except ImportError:  # not on Windows
-    readline = None
-
-
-def iter_statements(lines: Iterable[str]) -> Iterator[str]:
-    """Splits lines into statements; a statement ends at a line that ends with a semicolon."""
-    gathered = ""
-    for line in lines:
-        gathered += line
-        if is_complete(gathered):
-            yield gathered
-            gathered = ""
-    if gathered.strip():
-        yield gathered
-
-
-def is_complete(text: str) -> bool:
-    """Whether the text ends with a semicolon outside quotes and comments."""
-    rest = _QUOTED.sub("", text)
-    return rest.rstrip().endswith(";") and _OPEN.search(rest) is None
-
-
-class Prompt:
-    """Reads statements from the user and executes them until the user quits."""
-
-    def __init__(self, session: Session, execute: Callable[[str], None]) -> None:
-        self._session = session
-        self._execute = execute
-        self._describe = f"DESCRIBE {session.source.example};"
-
-    def ask_until_end(self) -> None:
-        """Runs the prompt until the end of the input."""
-        print_note(self._session.source.greeting)
-        print_note(_HINT)
-        _load_history()
-        try:
-            while (text := _ask()) is not None:
-                self._answer(text)
-        finally:
-            _save_history()
-
-    def _answer(self, text: str) -> None:
-        command = text.strip().rstrip(";").rstrip()
-        if command in _HELP_WORDS:
-            for line in _HELP.format(describe=self._describe).splitlines():
-                print_note(line)
-        elif command.startswith((".", "\\")) and command != ".tables":
-            print_note(_advice(command, self._describe))
-        elif command:
-            try:
-                self._execute("SHOW TABLES" if command == ".tables" else text)
-            except KeyboardInterrupt:
-                print_note("interrupted")
-            except OutputClosedError:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, it ends the statement and not the prompt
-                print_error(error)
-
-
-def _advice(command: str, describe: str) -> str:
-    """The advice for an unknown command."""
-    word, _, argument = command.partition(" ")
-    name = word.rstrip("+")
-    if name in _DESCRIBING and argument.strip():
-        return f"{word} is no command here. Instead: DESCRIBE {argument.strip()};"
-    if name in _INSTEAD:
-        return f"{word} is no command here. Instead: {_INSTEAD[name].format(describe=describe)}"
-    return f"{word} is no command here; .help says what there is"
-
-
-def _ask() -> str | None:
-    """The next statement or command; None at the end."""
-    lines: list[str] = []
-    while True:
-        try:
-            lines.append(input("hudi> " if not lines else "  ... "))
-        except EOFError:
-            sys.stdout.write("\n")
-            return None
-        except KeyboardInterrupt:
-            sys.stdout.write("\n")
-            lines = []
-            continue
-        text = "\n".join(lines)
-        word = text.strip()
-        if lines[-1].strip() in _QUIT or word.rstrip(";") in _QUIT_AS_FIRST_LINE:
-            return None
-        if not word or word.startswith((".", "\\")) or word in _HELP_WORDS or is_complete(text):
-            return text
-
-
-def _load_history() -> None:
-    if readline is not None:
-        readline.set_history_length(_LINES_IN_HISTORY)
-        with suppress(OSError):
-            readline.read_history_file(_HISTORY.expanduser())
-
-
-def _save_history() -> None:
-    if readline is not None:
-        with suppress(OSError):
-            readline.write_history_file(_HISTORY.expanduser())
 
 
 def sql(
@@ -383,18 +402,15 @@ def sql(
 ) -> None:
     """Run SQL on the table, which is called t and by its own name, or on all tables of a folder."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
+    is_prompt = statement is None and sys.stdin.isatty()
+    draws_plans = output is None and output_format in (None, Format.TABLE)
     with _session(table, as_of, option, payload, storage_option, meta_columns=not no_meta_columns) as (session, look):
-
-        def run(text: str) -> None:
-            session.run(text, lambda rows: write_rows(rows, destination, look=look))
-
-        if statement is not None:
-            run(statement)
-        elif sys.stdin.isatty():
-            Prompt(session, run).ask_until_end()
-        else:
-            for text in iter_statements(sys.stdin):
-                run(text)
+        results = Results(destination, look, draws_plans=draws_plans, replaces=is_prompt)
+        if is_prompt:
+            Prompt(session, results).ask_until_end()
+            return
+        for text in iter_statements(sys.stdin) if statement is None else (statement,):
+            session.run(text, results)
 
 
 @contextmanager
