@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from hudi_bridge import __version__
+from hudi_bridge.cli.examples import epilog
 from hudi_bridge.cli.options import name_tables_as_in
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -37,10 +38,12 @@ class CommandPlace:
         if isinstance(command, typer.Typer):
             group = get_group(command)
             group.name = name
+            for below, single in group.commands.items():
+                single.epilog = epilog(f"{name} {below}")
             return group
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        single.command(name, context_settings=SETTINGS)(command)
-        return get_command(single)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name, context_settings=SETTINGS, epilog=epilog(name))(command)
+        return get_command(alone)
 
 
 def group_of(commands: Mapping[str, CommandPlace]) -> type[TyperGroup]:
@@ -222,6 +225,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
+    epilog=epilog(""),
 )
 
 

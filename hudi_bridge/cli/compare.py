@@ -397,9 +397,14 @@ def compare(
     *,
     with_: Annotated[PeerName, typer.Option("--with", help="The other reader: the package hudi, or Hudi on Spark.")],
     instants: Annotated[
-        int, typer.Option(min=0, help="As of how many commits, and in how many ranges of commits, tables are read.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="As of how many commits, and in how many ranges of commits, tables are read."
+        ),
     ] = 3,
-    limit: Annotated[int, typer.Option(min=0, help="At most this many records of each kind are shown.")] = 3,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="At most this many records of each kind are shown.")
+    ] = 3,
     bundle: Annotated[
         str | None,
         typer.Option(

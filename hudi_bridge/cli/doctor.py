@@ -64,31 +64,41 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Read all rows and indexes, too: damaged data, keys that are there twice.")
     ] = False,
-    severity: Annotated[Least, typer.Option(help="Show findings from this severity on.")] = Least.INFO,
+    severity: Annotated[
+        Least, typer.Option(metavar="SEVERITY", help="Show findings from this on: info, advice, warning or error.")
+    ] = Least.INFO,
     now: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="The time by which something is too old. Default: now.", show_default=False),
     ] = None,
     pending_hours: Annotated[
-        float, typer.Option(min=0, help="How long a write, rollback or restore may take.")
+        float, typer.Option(min=0, metavar="HOURS", help="How long a write, rollback or restore may take.")
     ] = _DEFAULTS.pending_hours,
     service_hours: Annotated[
-        float, typer.Option(min=0, help="How long a compaction, clustering, clean or indexing may take.")
+        float,
+        typer.Option(min=0, metavar="HOURS", help="How long a compaction, clustering, clean or indexing may take."),
     ] = _DEFAULTS.service_hours,
     delta_commits: Annotated[
-        int, typer.Option(min=1, help="After how many writes a file slice should be compacted.")
+        int, typer.Option(min=1, metavar="N", help="After how many writes a file slice should be compacted.")
     ] = _DEFAULTS.delta_commits,
     log_ratio: Annotated[
-        float, typer.Option(min=0, help="How many bytes of logs there may be for each byte of a base file.")
+        float,
+        typer.Option(min=0, metavar="X", help="How many bytes of logs there may be for each byte of a base file."),
     ] = _DEFAULTS.log_ratio,
     small_file_bytes: Annotated[
-        int, typer.Option(min=0, help="Below what size a base file is small.")
+        int, typer.Option(min=0, metavar="BYTES", help="Below what size a base file is small.")
     ] = _DEFAULTS.small_file_bytes,
     skew: Annotated[
-        float, typer.Option(min=1, help="How many times the median size the largest partition or file group may have.")
+        float,
+        typer.Option(
+            min=1, metavar="X", help="How many times the median size the largest partition or file group may have."
+        ),
     ] = _DEFAULTS.skew,
     files: Annotated[
-        int, typer.Option(min=0, help="Of how many base files and log files at most footers and headers are read.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Of how many base files and log files at most footers and headers are read."
+        ),
     ] = _DEFAULTS.files,
     option: options.Option = None,
     storage_option: options.StorageOption = None,

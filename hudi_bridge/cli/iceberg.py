@@ -69,15 +69,19 @@ FormatVersionOption = Annotated[
     int,
     typer.Option(
         "--format-version",
+        metavar="N",
         min=2,
         max=3,
         help="The version of Iceberg's table format; 3 has deletion vectors instead of position-delete files.",
     ),
 ]
-Keep = Annotated[int, typer.Option(min=1, help="How many snapshots to list.")]
-KeepMinutes = Annotated[float, typer.Option(min=0, help="How long to keep files that no snapshot refers to any more.")]
+Keep = Annotated[int, typer.Option(min=1, metavar="N", help="How many snapshots to list.")]
+KeepMinutes = Annotated[
+    float, typer.Option(min=0, metavar="MINUTES", help="How long to keep files that no snapshot refers to any more.")
+]
 Builds = Annotated[
-    int | None, typer.Option(min=1, help="How many file slices to build at once.", show_default="one a core")
+    int | None,
+    typer.Option(min=1, metavar="N", help="How many file slices to build at once.", show_default="one a core"),
 ]
 _SECTIONS = ("reader", "oidc", "credentials")
 
@@ -186,7 +190,7 @@ def serve_iceberg(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="A table by name: sales.orders=s3://bucket/orders.", show_default=False),
+        typer.Option(metavar="NAME=PATH", help="A table by name: sales.orders=s3://orders.", show_default=False),
     ] = None,
     from_catalog: Annotated[
         str | None,
@@ -194,7 +198,7 @@ def serve_iceberg(
             "--from",
             metavar="URI",
             help="In place of folders, the Hudi tables of a catalog: hive://HOST:PORT, glue://REGION or "
-            "rest:https://HOST/PATH.",
+            "rest:https://HOST.",
             show_default=False,
         ),
     ] = None,
@@ -209,7 +213,9 @@ def serve_iceberg(
     host: Annotated[
         str, typer.Option(help="The address to listen on; all but loopback addresses need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free port.")] = 8181,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 for any free port.")
+    ] = 8181,
     token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A file with the bearer token that clients must send.", show_default=False),
@@ -217,9 +223,8 @@ def serve_iceberg(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[TABLE:]NAME=VALUE",
-            help="A read option of all tables, or of one: sales.orders:hudi_bridge.read.as.release=1.2; "
-            "docs/options.md lists them. Repeatable.",
+            metavar="NAME=VALUE",
+            help="A read option of docs/options.md, of all tables, or of one, as orders:NAME=VALUE. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -242,7 +247,9 @@ def serve_iceberg(
         ),
     ] = None,
     log_format: Annotated[LogFormat, typer.Option(help="How lines of the log look.")] = LogFormat.TEXT,
-    log_level: Annotated[LogLevel, typer.Option(help="What is logged; debug tells every request.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(metavar="LEVEL", help="What is logged: debug (every request), info or warning.")
+    ] = LogLevel.INFO,
     tls_certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A certificate in PEM, to be reached by HTTPS.", show_default=False),

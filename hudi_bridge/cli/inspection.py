@@ -229,7 +229,7 @@ def metadata(
     table: options.Table,
     partition: Annotated[
         str | None,
-        typer.Argument(metavar="[INDEX]", help="The index to show: files, record_index, …", show_default=False),
+        typer.Argument(metavar="[INDEX]", help="The index to show, such as files or record_index.", show_default=False),
     ] = None,
     *,
     key: Annotated[

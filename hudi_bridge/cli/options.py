@@ -62,8 +62,9 @@ FormatChoice = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="Default: from the name of the output file, else table on a terminal and csv in a pipe. "
-        "json has one object per line; spreadsheet is csv without formulas.",
+        metavar="FORMAT",
+        help="table, csv, spreadsheet (csv without formulas), json (an object a line), parquet or arrow. "
+        "Default: from the name of the output file, else table on a terminal and csv in a pipe.",
         show_default=False,
     ),
 ]
@@ -74,13 +75,13 @@ OutputFile = Annotated[
     ),
 ]
 NoClobber = Annotated[bool, typer.Option("--no-clobber", help="With --output: fail if the file exists.")]
-Limit = Annotated[int | None, typer.Option(min=0, help="At most this many rows.", show_default=False)]
+Limit = Annotated[int | None, typer.Option(min=0, metavar="N", help="At most this many rows.", show_default=False)]
 ReadOptimized = Annotated[bool, typer.Option("--read-optimized", help="Read base files only, without log files.")]
 Option = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A read option, such as hudi_bridge.read.as.release=1.2; docs/options.md lists them. Repeatable.",
+        help="A read option of docs/options.md, such as hoodie.metadata.enable=false. Repeatable.",
         show_default=False,
     ),
 ]
@@ -96,7 +97,7 @@ StorageOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A setting of the object store: region=eu-west-1, endpoint_url=http://localhost:9000, anonymous=true. "
+        help="A setting of the object store: region=eu-west-1, anonymous=true, endpoint_url=URL. "
         "Secrets are better left to the environment. Repeatable.",
         show_default=False,
     ),

@@ -389,8 +389,8 @@ def sql(
         list[str] | None,
         typer.Option(
             metavar="[TABLE:]NAME=VALUE",
-            help="A read option, in a folder of tables of all of them or of one: "
-            "sales.orders:hudi_bridge.read.as.release=1.2; docs/options.md lists them. Repeatable.",
+            help="A read option of docs/options.md, such as hoodie.metadata.enable=false; in a folder, of all tables, "
+            "or of one, as sales.orders:NAME=VALUE. Repeatable.",
             show_default=False,
         ),
     ] = None,

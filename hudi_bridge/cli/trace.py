@@ -49,7 +49,7 @@ def trace(
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="With --where: at most this many records.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="With --where: at most this many records.")] = 10,
     values: Annotated[
         bool, typer.Option("--values", help="Show all values of each version, not only those that the row has not.")
     ] = False,

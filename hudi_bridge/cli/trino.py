@@ -39,7 +39,8 @@ def sql(
     dialect: Annotated[
         Dialect | None,
         typer.Option(
-            help="The SQL of the engine that log records were published for, or plain SQL.",
+            metavar="DIALECT",
+            help="The SQL: that of the engine that log records were published for, trino or presto, or ansi.",
             show_default="that of the engine",
         ),
     ] = None,
@@ -112,9 +113,14 @@ def log_records(
         bool,
         typer.Option("--cut-times", help="With --for presto: timestamps as such, though Presto cuts microseconds."),
     ] = False,
-    keep: Annotated[int, typer.Option(min=1, help="How many publications stay, for views that name them.")] = 2,
+    keep: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many publications stay, for views that name them.")
+    ] = 2,
     keep_minutes: Annotated[
-        float, typer.Option(min=0, help="How long files stay that no publication names: as long as a query may take.")
+        float,
+        typer.Option(
+            min=0, metavar="MINUTES", help="How long files stay that no publication names: as long as a query may take."
+        ),
     ] = 60,
     blocks: Annotated[bool, typer.Option("--blocks", help="Publish the log blocks too, to look into.")] = False,
     unmerged: Annotated[
