@@ -81,7 +81,7 @@ def deleted_bits(file: str, positions: Positions, rows: int) -> pa.RecordBatch:
 
 
 def without_blocks(scan: DataFrame, blocks: DataFrame) -> DataFrame:
-    """The rows of a ``base_file_scan`` whose bit is not set in ``blocks``, by an anti join."""
+    """The rows of a scan of base files whose bit is not set in ``blocks``, by an anti join."""
     # Spark finds a number much sooner than a name. The names are compared after the hashes.
     hashed = blocks.select("*", expr(f"xxhash64({FILE}, {BLOCK})").alias(_HASH))
     is_same_block = f"{_BASE_FILE} = {FILE} AND {_block_of(_POSITION)} = {BLOCK}"
@@ -97,7 +97,7 @@ def without_blocks(scan: DataFrame, blocks: DataFrame) -> DataFrame:
 
 
 def without_bits(scan: DataFrame, files: Sequence[str], bits: Mapping[str, Column]) -> DataFrame:
-    """The rows of a ``base_file_scan`` of ``files`` whose bit is not set in the array for the file in ``bits``."""
+    """The rows of a scan of base files of ``files`` whose bit is not set in the array for the file in ``bits``."""
     of_file = bits[files[0]]
     if len(files) > 1:
         name, first, *others = col("_metadata.file_name"), *files

@@ -90,6 +90,7 @@ _SIGNATURES = (
     _Signature(_SESSION, "sessionState"),
     _Signature(_DATASET, "ofRows", (_SESSION, _PLAN)),
     _Signature(_DATASET, "queryExecution"),
+    _Signature(_DATASET, "inputFiles"),
     _Signature(_QUERY, "logical"),
     _Signature(_QUERY, "analyzed"),
     _Signature(_QUERY, "optimizedPlan"),
@@ -197,6 +198,10 @@ class Jvm:
         """
         file = self.java_class(_PATH)(path)
         return bool(file.getFileSystem(self.session.sessionState().newHadoopConf()).exists(file))
+
+    def count_files(self, scan: DataFrame) -> int:
+        """The number of files of a scan, whose names stay in the JVM."""
+        return len(scan._jdf.inputFiles())  # noqa: SLF001
 
     def filter_plans(self, frame: DataFrame, condition: str) -> FilterPlans:
         """Plans a SQL condition over a DataFrame.

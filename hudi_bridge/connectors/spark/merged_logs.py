@@ -87,7 +87,7 @@ class MergedLogs(ABC):
 
     @abstractmethod
     def remaining_rows(self, scan: DataFrame, files: Sequence[str], deletes: Deletes) -> DataFrame:
-        """The rows of a ``base_file_scan`` of ``files`` that logs do not delete, given the form of the deletes."""
+        """The rows of a scan of base files, ``files``, that logs do not delete, given the form of the deletes."""
 
 
 def merge_logs(

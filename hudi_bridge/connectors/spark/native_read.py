@@ -205,7 +205,8 @@ def _iter_frames(
             path = f"{folder.path}/{listing.splits[index].base_path}"
             paths.setdefault(Deletes.of(merged_slice), []).append(path)
     for deletes, scanned in paths.items():
-        files = [path.rpartition("/")[2] for path in scanned]
-        yield safe_to_filter(listing.reading.schema, merged.remaining_rows(scans.of(scanned), files, deletes))
+        for scan, part in scans.of(scanned):
+            files = [path.rpartition("/")[2] for path in part]
+            yield safe_to_filter(listing.reading.schema, merged.remaining_rows(scan, files, deletes))
     if any(merged_slice.added for merged_slice in merged.slices.values()):
         yield merged.added_rows()

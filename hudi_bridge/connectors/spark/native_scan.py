@@ -1,13 +1,13 @@
 """The base files of a table as a scan that Spark plans itself, with column pruning and filters on row groups.
 
-``base_file_scan`` makes the scan; options of the read replace settings of the session that would change what is read.
+``BaseFileScans`` makes it; options of the read replace settings of the session that would change what is read.
 ``SparkFolder`` is the folder of a table as Hadoop's file systems name it, and tells which files Spark cannot be given.
 
 Source: ``ParquetFileFormat``, ``FileScanRDD`` and ``ParquetFilters`` of Spark.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -33,12 +33,13 @@ _OPTIONS = {
     # No columns from folder names.
     "recursiveFileLookup": "true",
     "mergeSchema": "false",
-    # Hadoop's setting may leave out files, such as older ones of a file group. This filter accepts their names.
-    "mapreduce.input.pathFilter.class": "org.apache.parquet.hadoop.util.HiddenFileFilter",
     "parquet.page.verify-checksum.enabled": "true",
 }
-# Spark looks for more files than this in a job of its own (``parallelPartitionDiscovery.threshold``).
-_MAX_PREPARED = 32
+# Hadoop's setting may leave out files, such as older ones of a file group. This filter accepts their names. Spark
+# cannot send it to the tasks of a job.
+_ALL_FILES = {"mapreduce.input.pathFilter.class": "org.apache.parquet.hadoop.util.HiddenFileFilter"}
+_MOST_WITHOUT_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+"""Spark looks for more files than this in a job of its own."""
 # Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, and Spark would find only one of them.
 _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
 
@@ -53,31 +54,55 @@ class BaseFileScans:
         self._spark = spark
         self._schema = schema
         self._scans: dict[tuple[str, ...], DataFrame] = {}
+        self._most_without_job = int(str(spark.conf.get(_MOST_WITHOUT_JOB)))
 
     def prepare(self, paths: Sequence[str]) -> None:
         """Makes the scan of a few files that ``of`` is likely to be asked for, which then raises any error."""
-        if 0 < len(paths) <= _MAX_PREPARED:
+        if 0 < len(paths) <= self._most_without_job:
             with suppress(AnalysisException):
-                self._scans[tuple(paths)] = base_file_scan(self._spark, paths, self._schema)
+                self._scans[tuple(paths)] = self._scan(paths, _ALL_FILES)
 
-    def of(self, paths: Sequence[str]) -> DataFrame:
-        """The scan of base files.
+    def of(self, paths: Sequence[str]) -> Sequence[tuple[DataFrame, Sequence[str]]]:
+        """The scan of base files, or several, each with the paths of its files.
 
         Raises:
             pyspark.errors.AnalysisException: a file is gone.
         """
         scan = self._scans.get(tuple(paths))
-        return base_file_scan(self._spark, paths, self._schema) if scan is None else scan
+        if scan is None and len(paths) > self._most_without_job:
+            scan = self._by_job(paths)
+        if scan is not None:
+            return [(scan, paths)]
+        size = max(1, self._most_without_job)
+        parts = [paths[start : start + size] for start in range(0, len(paths), size)]
+        return [(self._scan(part, _ALL_FILES), part) for part in parts]
+
+    def _by_job(self, paths: Sequence[str]) -> DataFrame | None:
+        """The scan of many files; None if Hadoop has a filter that leaves out some, or that Spark cannot send."""
+        try:
+            scan = self._scan(paths, {})
+            return scan if _count_files(self._spark, scan) == len(paths) else None
+        except AnalysisException:
+            raise
+        except SPARK_ERRORS:
+            return None
+
+    def _scan(self, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+        """The rows of base files, for ``safe_to_filter``; ``paths`` are as Hadoop takes them."""
+        has_any_floats = any(has_floats(field.type) for field in self._schema)
+        of_floats = _OPTIONS_WITH_FLOATS if has_any_floats else {}
+        reader = self._spark.read.schema(spark_schema(self._schema))
+        return reader.options(**_OPTIONS, **of_floats, **options).parquet(*paths)
 
 
-def base_file_scan(spark: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """The rows of base files, for ``safe_to_filter``; ``paths`` are as Hadoop takes them."""
-    options = _OPTIONS | (_OPTIONS_WITH_FLOATS if any(has_floats(field.type) for field in schema) else {})
-    return spark.read.schema(spark_schema(schema)).options(**options).parquet(*paths)
+def _count_files(spark: SparkSession, scan: DataFrame) -> int:
+    jvm = jvm_of(spark)
+    # Py4J takes the names of the files one after the other.
+    return len(scan.inputFiles()) if jvm is None else jvm.count_files(scan)
 
 
 def safe_to_filter(schema: pa.Schema, scan: DataFrame) -> DataFrame:
-    """The rows of a ``base_file_scan``, with columns whose filters lose no rows in Spark."""
+    """The rows of a scan of base files, with columns whose filters lose no rows in Spark."""
     # Spark takes as long for a column that it selects as for one that it computes.
     if not any(field.type == _MILLISECONDS for field in schema):
         return scan

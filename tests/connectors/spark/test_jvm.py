@@ -18,9 +18,8 @@ from hudi_bridge.connectors.spark.conditions import parse_filter, simple_conditi
 from hudi_bridge.connectors.spark.jvm import Jvm, jvm_of, reason_unavailable
 from hudi_bridge.connectors.spark.types import spark_schema
 from tests.connectors.spark.native_tables import MERGED, kept_in_spark, plan_of, values, written
+from tests.connectors.spark.public_api import MISSING
 from tests.support.table_writer import TableWriter, at
-
-MISSING = jvm._Signature("org.apache.spark.api.python.PythonRDD", "valueOfPair", ("java.lang.String",))
 
 
 @pytest.fixture

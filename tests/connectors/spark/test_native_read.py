@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
-from hudi_bridge.connectors.spark import cause_of, read, slice_routes
+from hudi_bridge.connectors.spark import cause_of, native_scan, read, slice_routes
 from hudi_bridge.connectors.spark.jvm import COLLECTED, Jvm, KindBatch, Reports, run_and_keep
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
@@ -36,10 +36,13 @@ from tests.connectors.spark.native_tables import (
     write_group,
     written,
 )
+from tests.connectors.spark.public_api import public_session
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
 
+ACCEPTS_NONE = "org.apache.hadoop.mapreduce.lib.input.CombineFileInputFormat$MultiPathFilter"
+"""A filter of Hadoop that leaves out all files."""
 # Spark's own errors about files reach Python as they are.
 ERRORS = (PySparkException, Py4JJavaError)
 
@@ -289,12 +292,39 @@ def test_settings_of_the_session_change_nothing(spark: SparkSession, turn: int) 
 def test_a_filter_of_files_in_the_settings_of_hadoop_leaves_none_out(spark: SparkSession, tmp_path: Path) -> None:
     # Hudi's own leaves out all but the newest base file of a file group, this one all files.
     path = str(written(tmp_path).folder)
-    accepts_none = "org.apache.hadoop.mapreduce.lib.input.CombineFileInputFormat$MultiPathFilter"
-    with setting(spark, "mapreduce.input.pathFilter.class", accepts_none):
+    with setting(spark, "mapreduce.input.pathFilter.class", ACCEPTS_NONE):
         assert spark.read.schema("id string").parquet(f"{path}/p").count() == 0
         frame = read(spark, path)
         assert values(frame) == MERGED
         assert slice_routes(frame).others == {}
+
+
+def require_merged_groups(spark: SparkSession, path: str, groups: int) -> None:
+    frame = read(spark, path)
+    assert [row[0] for row in frame.select("id").orderBy("id").collect()] == sorted(groups * [key for key, _ in MERGED])
+    assert (slice_routes(frame).native, slice_routes(frame).others) == (groups, {})
+
+
+@pytest.mark.parametrize("has_private_classes", [True, False])
+def test_many_files_for_which_spark_looks_in_a_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_private_classes: bool
+) -> None:
+    session = spark.newSession() if has_private_classes else public_session(spark)
+    writer = written(tmp_path)
+    for number in range(3):
+        write_group(writer, f"part={number}", f"g{number}-0")
+    path = str(writer.folder)
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "2")
+    require_merged_groups(session, path, 4)
+    # As with Hudi's filter, which leaves out files.
+    with monkeypatch.context() as patch:
+        patch.setattr(native_scan, "_count_files", lambda *_: 1)
+        require_merged_groups(session, path, 4)
+    # A filter that Spark cannot send to its tasks.
+    with setting(session, "mapreduce.input.pathFilter.class", ACCEPTS_NONE):
+        require_merged_groups(session, path, 4)
+    with pytest.raises(AnalysisException):
+        BaseFileScans(session, writer.open().schema).of([f"{path}/p/gone-{number}.parquet" for number in range(3)])
 
 
 def test_a_session_without_the_files_that_can_be_read_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -380,7 +410,7 @@ def test_a_scan_that_is_expected_is_made_once_and_its_errors_come_when_it_is_nee
     scans = BaseFileScans(spark, writer.open().schema)
     scans.prepare([file])
     scans.prepare([f"{file}.gone"])
-    assert scans.of([file]) is scans.of([file])
+    assert scans.of([file])[0][0] is scans.of([file])[0][0]
     with pytest.raises(AnalysisException):
         scans.of([f"{file}.gone"])
 
