@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable
+from hudi_bridge.inspection import inspect_files
 from tests.connectors.spark.processes import PYTHON35, output_of
 from tests.support.compare import differences
 from tests.support.deviations import ANSWERED
@@ -72,10 +73,11 @@ def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
     in_views, counts, refusal = output.splitlines()[-3:]
     native, rows, located = map(int, counts.split())
     assert rows == located > 0
-    in_view, at_first = map(int, in_views.split())
+    in_view, at_first, files = map(int, in_views.split())
     table = HudiTable.open(str(asked[-1].query.table))
     assert rows == in_view
     assert at_first == table.snapshot(table.timeline.completed()[0].requested_time).count_rows() > 0
+    assert files == inspect_files(table).num_rows
     assert native > len(asked)
     assert "PySpark 3.5" in refusal
     assert "in place of a stream" in refusal

@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from hudi_bridge.connectors.spark import jvm, read
+from hudi_bridge.connectors.spark import read
+from tests.connectors.spark.public_api import public_session
 from tests.support.compare import differences
 from tests.support.deviations import ANSWERED
 from tests.support.golden_cases import GoldenQuery
@@ -28,6 +29,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize_keys(metafunc, ANSWERED, READ_PER_GROUP)
 
 
+@pytest.fixture(scope="module")
+def public(spark: SparkSession) -> SparkSession:
+    return public_session(spark)
+
+
 @pytest.mark.engine("spark")
 def test_spark_rows_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
     query = QUERIES[key]
@@ -42,11 +48,8 @@ def test_rows_of_read_are_those_of_hudi(spark: SparkSession, key: Key) -> None:
 
 
 @pytest.mark.engine("spark public")
-def test_rows_by_the_public_api_are_those_of_hudi(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: Key
-) -> None:
-    monkeypatch.setattr(jvm, "reason_unavailable", lambda _: "a test")
-    require_rows_of_read(spark, QUERIES[key])
+def test_rows_by_the_public_api_are_those_of_hudi(public: SparkSession, key: Key) -> None:
+    require_rows_of_read(public, QUERIES[key])
 
 
 @pytest.mark.engine("spark connect")
