@@ -18,6 +18,8 @@ from unittest import mock
 import pyspark
 from pyspark.sql import SparkSession
 
+from hudi_bridge import HudiTable
+from hudi_bridge.inspection import inspect_files
 from tests.connectors.spark.processes import environment
 
 LOOPBACK = "127.0.0.1"
@@ -32,8 +34,11 @@ SETTINGS = {
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The URL of a server, which ends afterwards; ``folder`` gets its log and its tables."""
+def connect_server(folder: Path, bare_python: Path | None = None) -> Iterator[str]:
+    """The URL of a server, which ends afterwards; ``folder`` gets its log and its tables.
+
+    Its workers run ``bare_python``, which has not this package, or else the Python of this process, which has it.
+    """
     port = _free_port()
     settings = SETTINGS | {
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -45,7 +50,9 @@ def connect_server(folder: Path) -> Iterator[str]:
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", CLASS, *options, "spark-internal"]
     log = folder / "server.log"
     with log.open("w") as out:
-        variables = environment(Path(sys.executable)) | {"SPARK_HOME": str(home)}
+        variables = environment(bare_python or Path(sys.executable)) | {"SPARK_HOME": str(home)}
+        if bare_python is not None:
+            del variables["PYTHONPATH"]
         server = subprocess.Popen(command, env=variables, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
         try:
             _wait_for(port, server, log)
@@ -60,6 +67,13 @@ def session(url: str) -> SparkSession:
     from pyspark.sql.connect.session import SparkSession as ConnectSession  # noqa: PLC0415 - needs packages of its own
 
     return cast(SparkSession, ConnectSession.builder.remote(url).create())
+
+
+def counts_of(table: Path) -> dict[str, int]:
+    """What ``connect_job.py`` prints of a table; its server runs elsewhere."""
+    opened = HudiTable.open(str(table))
+    ways = dict.fromkeys(("read", "format", "view", "located"), opened.snapshot().count_rows())
+    return {**ways, "files": inspect_files(opened).num_rows, "others": 0, "runs locally": False}
 
 
 @contextmanager

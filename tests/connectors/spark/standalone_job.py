@@ -1,7 +1,8 @@
 """Reads tables on a standalone cluster, run by ``test_spark_standalone``: ``standalone_job.py FOLDER``.
 
-Answers the queries in ``FOLDER/queries.json`` into ``FOLDER/read``, ``FOLDER/format`` and ``FOLDER/view``, and prints
-how many executors there are. If a query fails, prints the error, and the cause that the package tells.
+Answers the queries in ``FOLDER/queries.json`` into ``FOLDER/read``, ``FOLDER/view`` and, from PySpark 4 on,
+``FOLDER/format``, and prints how many executors there are. If a query fails, prints the error, and the cause that the
+package tells.
 """
 
 import json
@@ -12,24 +13,30 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from hudi_bridge.connectors.spark import attach_all, cause_of, read, register
 
+FIRST_WITH_FORMAT = 4
+
 
 def main(folder: Path) -> None:
     spark = SparkSession.builder.getOrCreate()
-    register(spark)
+    has_format = int(pyspark.__version__.partition(".")[0]) >= FIRST_WITH_FORMAT
+    if has_format:
+        register(spark)
     executors = spark.range(0, 16, 1, 16).mapInArrow(executor_folders, "folder string").distinct().count()
     for query in json.loads((folder / "queries.json").read_text()):
         path, options = query["path"], query["options"]
         lake = attach_all(spark, Path(path).parent, options=options)
         ways: dict[str, Callable[[], DataFrame]] = {
             "read": partial(read, spark, path, options=options),
-            "format": partial(spark.read.format("hudi_bridge").options(**options).load, path),
             "view": partial(lake.attach, Path(path).name),
         }
+        if has_format:
+            ways["format"] = partial(spark.read.format("hudi_bridge").options(**options).load, path)
         for way, make in ways.items():
             try:
                 make().coalesce(1).write.parquet(str(folder / way / query["name"]))

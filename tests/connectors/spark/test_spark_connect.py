@@ -15,14 +15,17 @@ from pyspark import TaskContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiTable, QueryError
-from hudi_bridge.connectors.spark import cause_of, jobs, locate_keys, read, slice_routes
+from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiTable, InstantNotReadableError, QueryError
+from hudi_bridge.connectors.spark import attach_all, cause_of, jobs, locate_keys, read, slice_routes
 from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, runs_locally
+from hudi_bridge.inspection import inspect_commits
+from tests.connectors.spark.connect_server import counts_of
 from tests.connectors.spark.native_tables import MERGED, homes_in_snapshot, values, write_group, written
 from tests.connectors.spark.processes import output_of
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
+from tests.timeline.timeline_files import clean
 
 STORY = "a_story_v9_120"
 KEY_TABLES = (STORY, "e_virtual_keys_120", "h_record_index_120")
@@ -94,6 +97,18 @@ def test_tasks_that_are_too_large_for_a_function(
         assert values(read(connect, path, options=options | more)) == expected
     rows = jobs.map_one_per_task(connect, [[number] for number in range(7)], _partition_and_value, "p int, n int")
     assert sorted(map(tuple, rows.collect())) == [(number, number) for number in range(7)]
+
+
+def test_many_files_for_which_spark_looks_in_a_job(connect: SparkSession, tmp_path: Path) -> None:
+    writer = written(tmp_path)
+    for number in range(3):
+        write_group(writer, f"part={number}", f"g{number}-0")
+    connect.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "2")
+    try:
+        frame = read(connect, str(writer.folder))
+        assert (slice_routes(frame).native, frame.count()) == (4, 4 * len(MERGED))
+    finally:
+        connect.conf.unset("spark.sql.sources.parallelPartitionDiscovery.threshold")
 
 
 def test_errors_have_their_cause(connect: SparkSession, tmp_path: Path) -> None:
@@ -180,6 +195,35 @@ def test_sql(connect: SparkSession) -> None:
     assert tuple(counts) == (rows, rows)
 
 
+def test_all_tables_of_a_folder_as_views(connect: SparkSession, tmp_path: Path) -> None:
+    case = golden_table(STORY)
+    table, name = HudiTable.open(str(case)), case.name
+    first = table.timeline.completed()[0].requested_time
+    lake = attach_all(connect, case.parent, after=first)
+    expected = {
+        name: table.snapshot(),
+        f"{name}_ro": table.read_optimized(),
+        f"{name}__at_{first}": table.snapshot(first),
+        f"{name}_incremental": table.incremental(first),
+        f"{name}_changes": table.changes(first),
+    }
+    for view, rows in expected.items():
+        assert differences(rows.to_table(), lake.sql(f"SELECT * FROM `{view}`").toArrow()) == [], view
+    assert differences(inspect_commits(table), connect.sql(f"SELECT * FROM {name}_commits").toArrow()) == []
+    assert differences(table.snapshot().to_table(), lake.read(name).toArrow()) == []
+    lake.detach()
+    with pytest.raises(AnalysisException):
+        _ = connect.table(f"`{name}`").schema
+    # A view is planned when it is asked, by a task whose error comes back.
+    writer = written(tmp_path)
+    lake = attach_all(connect, tmp_path)
+    (writer.timeline_folder / f"{at(3)}_{at(4)}.clean").write_bytes(clean(at(3)))
+    with pytest.raises(PySparkException) as caught:
+        connect.sql("SELECT * FROM `table`").collect()
+    assert isinstance(cause_of(caught.value), InstantNotReadableError)
+    lake.detach()
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_streams(connect: SparkSession, tmp_path: Path, version: int) -> None:
     """Each commit arrives once, across a restart."""
@@ -213,9 +257,7 @@ def test_sessions_that_pyspark_makes(connect_url: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("SPARK_TESTING", "1")
     table = golden_table(STORY)
     output = output_of("connect_job.py", "local[2]" if is_local else connect_url, str(table))
-    rows = HudiTable.open(str(table)).snapshot().to_table().num_rows
-    counts = {"read": rows, "format": rows, "located": rows, "others": 0, "runs locally": is_local}
-    assert json.loads(output.splitlines()[-1]) == counts
+    assert json.loads(output.splitlines()[-1]) == counts_of(table) | {"runs locally": is_local}
 
 
 def _partition_and_value(task: list[int]) -> Iterator[pa.RecordBatch]:
