@@ -1,7 +1,8 @@
 """Times reads in Spark with ``hudi_bridge`` and with Hudi's bundle: ``python -m benchmarks.spark standard``.
 
 The bundle runs in PySpark 3.5, ``hudi_bridge`` in PySpark 3.5 and in the PySpark of this environment: each in a process
-of its own, in turns, on the same table, with the same number of cores. Answers are compared too.
+of its own, in turns, on the same table, with the same number of cores. Answers are compared too. ``slices-100`` and
+``slices-1000`` are tables of that many small file slices.
 """
 
 import argparse
@@ -11,24 +12,40 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.hudi_bundle import NAME, hudi_bundle
 from benchmarks.idle import wait_until_idle
-from benchmarks.make_tables import default_cache, make_table
+from benchmarks.make_tables import default_cache
 from benchmarks.process_tree import Usage, peak_memory, usage
 from benchmarks.results_folder import keep, today
-from benchmarks.scenarios import SCENARIOS, Scenario
+from benchmarks.scenarios import SCENARIOS, row_key
 from benchmarks.spark_environment import PYTHON35, environment
 from benchmarks.spark_reader import again
+from benchmarks.suite import SIZES, Case, make_all, of_scenario, of_slices
 
 ROOT = Path(__file__).parent.parent
 TIMEOUT_SECONDS = 60
 Times = dict[str, list[float]]
 """By read, one number for each round."""
+
+
+SLICES = {f"slices-{times}": times for times in (100, 1_000)}
+BUNDLE = "bundle"
+KEY = row_key(123_450)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all sessions have: the number of cores, the heap of the JVM, and the record key that one read looks up."""
+
+    cores: int
+    heap: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +60,7 @@ class Contender:
 
 def contenders() -> list[Contender]:
     return [
-        Contender(name="bundle", reader="bundle", python=PYTHON35, jar=hudi_bundle()),
+        Contender(name=BUNDLE, reader="bundle", python=PYTHON35, jar=hudi_bundle()),
         Contender(name="hudi-bridge, 3.5", reader="bridge", python=PYTHON35),
         Contender(name="hudi-bridge by the public API, 3.5", reader="public", python=PYTHON35),
         Contender(name="hudi-bridge through Python, 3.5", reader="passing", python=PYTHON35),
@@ -56,9 +73,14 @@ def contenders() -> list[Contender]:
 class Session:
     """A reader in a process of its own, which has read the table once."""
 
-    def __init__(self, contender: Contender, table: Path, cores: int) -> None:
+    def __init__(self, contender: Contender, table: Path, setting: Setting) -> None:
         self._command = [str(contender.python), "-m", "benchmarks.spark_reader", contender.reader, str(table)]
-        self._command += [str(cores), *([str(contender.jar)] if contender.jar else [])]
+        self._command += [
+            str(setting.cores),
+            setting.heap,
+            setting.key,
+            *([str(contender.jar)] if contender.jar else []),
+        ]
         self.process = subprocess.Popen(
             self._command,
             env=environment(contender.python),
@@ -102,13 +124,13 @@ class Session:
         raise subprocess.CalledProcessError(self.process.wait(TIMEOUT_SECONDS), self._command)
 
 
-def measure(table: Path, rounds: int, cores: int) -> dict[str, dict[str, Any]]:
-    """What all readers have found, which take turns."""
+def measure(table: Path, rounds: int, setting: Setting, chosen: Sequence[Contender]) -> dict[str, dict[str, Any]]:
+    """What the readers have found, which take turns."""
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         peaks: dict[str, Usage] = {}
-        for one in contenders():
-            sessions[one.name] = session = Session(one, table, cores)
+        for one in chosen:
+            sessions[one.name] = session = Session(one, table, setting)
             stack.enter_context(session.process)
             stack.callback(session.process.kill)
             peaks[one.name] = stack.enter_context(peak_memory(session.process.pid))
@@ -122,10 +144,10 @@ def measure(table: Path, rounds: int, cores: int) -> dict[str, dict[str, Any]]:
         return {name: session.end(peaks[name]) for name, session in sessions.items()}
 
 
-def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int, rounds: int) -> str:
-    """The page of one scenario; a ratio is void if the answers differ."""
-    bundle = results["bundle"]
-    lines = [f"# {scenario.name} in Spark, {today()}", ""]
+def markdown(case: Case, results: dict[str, dict[str, Any]], setting: Setting, rounds: int) -> str:
+    """The page of one table; a ratio is void if the answers differ."""
+    bundle = results[BUNDLE]
+    lines = [f"# {case.name} in Spark, {today()}", ""]
     lines += [
         "| read | reader | Spark | rows/s, best | of the bundle's best | of its median | CPU s, median | of its |",
         "|---|---|---|---:|---:|---:|---:|---:|",
@@ -154,11 +176,11 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
         sizes = (one["peak_bytes"], one["python_peak_bytes"], one["heap_bytes"])
         lines.append(f"| {name} | {' | '.join(f'{size >> 20:,}' for size in sizes)} |")
     about = (
-        f"{bundle['rows']:,} rows x 13 columns; a row counts as read whether or not it passes the filter. "
-        f"`local[{cores}]`, {rounds} rounds after one that is not measured. The readers take turns, each in a session "
-        f"of its own, which is idle before it reads; the bundle is `{NAME}`. Reads `again` are those of a DataFrame "
-        "that is open already. The JVMs may have 4 GB of heap; its use is taken after a garbage collection, with the "
-        f"last DataFrame open. Load average {os.getloadavg()[0]:.2f}."
+        f"{bundle['rows']:,} rows x 13 columns: {case.about}. A row counts as read whether it passes the filter or "
+        f"not. `local[{setting.cores}]`, {rounds} rounds after one not measured. The readers take turns, each in a "
+        f"session of its own, which is idle before it reads; the bundle is `{NAME}`. Reads `again` are those of a "
+        f"DataFrame that is open already. The JVMs may have a heap of {setting.heap}; its use is taken after a garbage "
+        f"collection, with the last DataFrame open. Load average {os.getloadavg()[0]:.2f}."
     )
     lines += ["", about, ""]
     return "\n".join(lines)
@@ -166,18 +188,38 @@ def markdown(scenario: Scenario, results: dict[str, dict[str, Any]], cores: int,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time reads in Spark with hudi-bridge and with Hudi's bundle.")
-    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS)
+    parser.add_argument("tables", nargs="+", choices=(*SCENARIOS, *SLICES))
     # The JVM compiles what it runs for some rounds.
     parser.add_argument("--rounds", type=int, default=20, help="measured runs of each read (default: 20)")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="default: %(default)s")
+    parser.add_argument("--heap", default="4g", help="of each JVM (default: %(default)s)")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="NAME",
+        help="readers whose names begin with one of these, and the bundle",
+    )
+    parser.add_argument(
+        "--slice-rows",
+        type=int,
+        default=SIZES["standard"].slice_rows,
+        help="rows of a small slice (default: %(default)s)",
+    )
     parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="write the page into results/")
     options = parser.parse_args()
-    for name in options.scenarios:
-        scenario = SCENARIOS[name]
-        table = make_table(scenario, options.cache.resolve())
-        results = measure(table, options.rounds, options.cores)
-        page = markdown(scenario, results, options.cores, options.rounds)
+    chosen = [one for one in contenders() if one.name.startswith((BUNDLE, *options.only))]
+    for name in options.tables:
+        setting = Setting(cores=options.cores, heap=options.heap, key=KEY)
+        if name in SLICES:
+            case = of_slices(options.slice_rows, SLICES[name])
+            setting = replace(setting, key=row_key(options.slice_rows // 2))
+        else:
+            case = of_scenario(SCENARIOS[name])
+        (table,) = make_all([case], options.cache.resolve())
+        results = measure(table, options.rounds, setting, chosen)
+        page = markdown(case, results, setting, options.rounds)
         if options.keep:
             keep(page, f"{name}-spark")
         print(page, flush=True)

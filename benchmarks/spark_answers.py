@@ -34,7 +34,7 @@ def main(bundle: str, cores: str) -> None:
     """Answer until the input ends."""
     from benchmarks.spark_reader import session  # noqa: PLC0415 - Spark is only in the process that answers
 
-    spark = session("bundle", cores, bundle)
+    spark = session("bundle", cores, "4g", bundle)
     spark.sparkContext.setLogLevel("OFF")
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     for line in sys.stdin:

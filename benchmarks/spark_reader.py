@@ -1,4 +1,4 @@
-"""Times reads in one Spark session: ``spark_reader READER TABLE CORES [BUNDLE]``.
+"""Times reads in one Spark session: ``spark_reader READER TABLE CORES HEAP KEY [BUNDLE]``.
 
 READER is ``bundle`` for Hudi's own bundle, ``bridge`` for ``hudi_bridge``, ``public`` for the latter by Spark's public
 API alone, ``connect`` for the same in a session of Spark Connect, ``passing`` with all rows passing through Python.
@@ -24,21 +24,20 @@ from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
 from benchmarks.process_tree import usage
-from benchmarks.scenarios import row_key
 from hudi_bridge.connectors.spark import jvm, read
 
 ONE_PERCENT = "qty < 10"
-ONE_KEY = f"id = '{row_key(123_450)}'"
 Open = Callable[[], DataFrame]
+Run = Callable[[DataFrame], object]
 Reads = dict[str, Callable[[], object]]
 
 
-def session(reader: str, cores: str, bundle: str | None) -> SparkSession:
+def session(reader: str, cores: str, heap: str, bundle: str | None) -> SparkSession:
     # The server of Spark Connect is the JVM of this process.
     start = SparkSession.builder.remote if reader == "connect" else SparkSession.builder.master
     builder = (
         start(f"local[{cores}]")
-        .config("spark.driver.memory", "4g")
+        .config("spark.driver.memory", heap)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.catalogImplementation", "in-memory")
@@ -82,16 +81,8 @@ def selective_filter(rows: DataFrame) -> object:
     return list(map(str, rows.where(ONE_PERCENT).select("id", "qty").agg(count("id"), total("qty")).collect()))
 
 
-def one_key(rows: DataFrame) -> object:
-    return list(map(str, rows.where(ONE_KEY).select("id", "price", "qty", "note").collect()))
-
-
-READS = {
-    "full scan": full_scan,
-    "aggregate of four columns": aggregate,
-    "filter, 1 % of rows": selective_filter,
-    "one key": one_key,
-}
+def one_key(key: str, rows: DataFrame) -> object:
+    return sorted(map(str, rows.where(col("id") == key).select("id", "price", "qty", "note").collect()))
 
 
 def heap_bytes() -> int:
@@ -110,16 +101,22 @@ def timed(run: Callable[[], object]) -> dict[str, float]:
     return {"seconds": seconds, "cpu_seconds": usage(os.getpid()).cpu_seconds - used}
 
 
-def main(reader: str, table: str, cores: str, bundle: str | None) -> None:
-    spark = session(reader, cores, bundle)
+def main(reader: str, table: str, cores: str, heap: str, key: str, bundle: str | None = None) -> None:
+    spark = session(reader, cores, heap, bundle)
     SparkContext.getOrCreate().setLogLevel("OFF")
     opened = opener(spark, reader, table)
-    reads: Reads = {name: partial(lambda run: run(opened()), run) for name, run in READS.items()}
+    runs: dict[str, Run] = {
+        "full scan": full_scan,
+        "aggregate of four columns": aggregate,
+        "filter, 1 % of rows": selective_filter,
+        "one key": partial(one_key, key),
+    }
+    reads: Reads = {name: partial(lambda run: run(opened()), run) for name, run in runs.items()}
     answers = {name: run() for name, run in reads.items()}
     frame = opened()
     rows = frame.count()
     if reader in ("bridge", "public", "connect"):
-        reads |= {again(name): partial(run, frame) for name, run in READS.items()}
+        reads |= {again(name): partial(run, frame) for name, run in runs.items()}
     say({"spark": pyspark.__version__, "rows": rows, "answers": answers, "reads": list(reads)})
     for line in sys.stdin:
         say(timed(reads[line.strip()]))
@@ -137,4 +134,4 @@ def say(found: object) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) > 4 else None)
+    main(*sys.argv[1:])

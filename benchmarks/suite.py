@@ -160,23 +160,20 @@ def cases(size: Size) -> list[Case]:
             body,
         ),
     ]
-    found += [*_slices(size), *_growth(size)]
+    found += [*(of_slices(size.slice_rows, times) for times in size.slices), *_growth(size)]
     return [*found, *_far(size, found)]
 
 
-def _slices(size: Size) -> list[Case]:
-    rows = size.slice_rows
+def of_slices(rows: int, times: int) -> Case:
+    """The case of so many file slices, each of so many rows."""
     sql = trades(rows, [upsert(rows, every=10)], settings=NO_METADATA_TABLE)
-    return [
-        Case(
-            name=f"slices-{times}",
-            about=f"{times:,} file groups of {rows:,} rows, 10 % updated; copies of one",
-            recipe=Recipe(name=f"slice-{rows}", sql=sql),
-            copy=partial(multiply_slices, times=times),
-            reads=(FULL, FIRST_BATCH),
-        )
-        for times in size.slices
-    ]
+    return Case(
+        name=f"slices-{times}",
+        about=f"{times:,} file groups of {rows:,} rows, 10 % updated; copies of one",
+        recipe=Recipe(name=f"slice-{rows}", sql=sql),
+        copy=partial(multiply_slices, times=times),
+        reads=(FULL, FIRST_BATCH),
+    )
 
 
 def _growth(size: Size) -> list[Case]:
