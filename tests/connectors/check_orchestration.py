@@ -38,7 +38,7 @@ def add(table: TableWriter) -> Path:
     return log
 
 
-def written() -> dict[str, list[str]]:
+def written() -> dict[str, list[Any]]:
     """The ids in the files that runs have written."""
     return {path.stem: pq.read_table(path).column("id").to_pylist() for path in Path().glob("written-*.parquet")}
 
@@ -93,8 +93,15 @@ def test_airflow_reads_what_new_commits_wrote(trips: TableWriter, tmp_path: Path
         "import sys; from trips import dag_of_trips\nfor _ in sys.stdin: print('ended', dag_of_trips.test().state)"
     )
     log_of_airflow = (tmp_path / "log").open("w")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log_of_airflow, "text": True}
-    with log_of_airflow, subprocess.Popen([sys.executable, "-u", "-c", program], env=environment, **pipes) as airflow:
+    started = subprocess.Popen(
+        [sys.executable, "-u", "-c", program],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log_of_airflow,
+        text=True,
+    )
+    with log_of_airflow, started as airflow:
 
         def run() -> str:
             assert airflow.stdin is not None

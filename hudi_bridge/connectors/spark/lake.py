@@ -373,8 +373,8 @@ class Lake:
         in_range = _RANGE.fullmatch(suffix)
         if in_range is not None:
             given = {BEGIN: in_range["after"], END: in_range["up_to"]}
-            bounds = {name: value for name, value in given.items() if value is not None}
-            bounds = bounds or dict(self._settings.bounds)
+            in_name = {name: value for name, value in given.items() if value is not None}
+            bounds = in_name or self._settings.bounds
             has_changes = in_range["kind"].lower() == CHANGES
             changes = {INCREMENTAL_FORMAT: ChangeFormat.ROWS.value} if has_changes else {}
             return {QUERY_TYPE_KEY: SparkQuery.INCREMENTAL.value, **changes, **bounds} if bounds else None
