@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import own_images
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.imports import needing_extra
-from hudi_bridge.common.operations import current_context, operation
+from hudi_bridge.common.operations import current_context, operation, watched_work
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, iter_parallel, map_in_threads, most_at_once
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
@@ -33,7 +33,7 @@ from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
-from hudi_bridge.splits.split import ReadContext
+from hudi_bridge.splits.split import ReadContext, sizes_of
 
 _Result = TypeVar("_Result")
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -599,6 +599,8 @@ class HudiDataset(ds.FileSystemDataset):
                 planning.note(slices=len(slices), base_bytes=sum(base), log_bytes=sum(logs))
         for step in notes.steps if notes is not None else ():
             _LOG.debug("plan: %s", step)
+        if (work := watched_work()) is not None:
+            work.begin(sizes_of(file_slice for split in splits for file_slice in split.slices))
         return splits
 
     def _batches(

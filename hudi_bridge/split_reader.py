@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.common.caching import memory_bytes
-from hudi_bridge.common.operations import current_context, operation
+from hudi_bridge.common.operations import current_context, operation, watched_work
 from hudi_bridge.common.threads import BatchSource, Turns, Workers, map_in_threads, most_at_once, number_in
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_file import ReadExtent
@@ -32,7 +32,7 @@ from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
 from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.planner import Split
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit, sizes_of
 from hudi_bridge.storage.storage import Storage
 
 _LOG = logging.getLogger(__name__)
@@ -224,6 +224,8 @@ def read_rows(
                 rows += batch.num_rows
                 yield batch
             reading.note(rows=rows)
+            if (work := watched_work()) is not None:
+                work.finish(sizes_of(read.split.slices))
 
 
 def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest) -> ReadExtent:

@@ -32,8 +32,9 @@ import typer
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, open_query, parse_options
 from hudi_bridge.cli.output import open_sink
-from hudi_bridge.cli.terminal import escape_control
+from hudi_bridge.cli.terminal import escape_control, telling_progress
 from hudi_bridge.common.display import counted
+from hudi_bridge.common.operations import watching_work
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
@@ -431,7 +432,7 @@ def compare(
     """
     peer: Peer = HudiRs() if with_ is PeerName.HUDI else Spark(python, bundle)
     ended_well = True
-    with open_sink(output, no_clobber=no_clobber) as sink:
+    with open_sink(output, no_clobber=no_clobber) as sink, telling_progress() as tell:
         for found_path in _tables(table):
             # Hudi on Spark takes no relative path.
             path = found_path if "://" in found_path else str(Path(found_path).resolve())
@@ -442,7 +443,7 @@ def compare(
                     raise
                 comparisons = [_refused(Query(), reason(str(error)), pa.table({}))]
             else:
-                comparisons = list(compare_table(opened, path, peer, instants=instants, limit=limit))
+                comparisons = list(compare_table(opened, path, peer, instants=instants, limit=limit, tell=tell))
             ended_well &= all(
                 comparison.verdict not in (Verdict.DIFFERS, Verdict.REFUSED_HERE) for comparison in comparisons
             )
@@ -471,11 +472,24 @@ def _tables(path: str) -> Iterator[str]:
     yield from paths
 
 
-def compare_table(table: HudiTable, path: str, peer: Peer, *, instants: int, limit: int) -> Iterator[Comparison]:
-    """The comparison of each query to a table."""
+def compare_table(
+    table: HudiTable,
+    path: str,
+    peer: Peer,
+    *,
+    instants: int,
+    limit: int,
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> Iterator[Comparison]:
+    """The comparison of each query to a table; ``tell`` is told what is read, and how many queries have been."""
     queries = queries_to(table, instants)
-    for query, there in zip(queries, peer.answers(path, queries), strict=True):
-        here = _read_here(table, query)
+    tell(f"{path}: {len(queries)} queries to {peer.name}", 0, 0)
+    answers = peer.answers(path, queries)
+    for number, (query, there) in enumerate(zip(queries, answers, strict=True), 1):
+        what = f"{path}: {query.name}, query {number} of {len(queries)}"
+        tell(what, 0, 0)
+        with watching_work(lambda work, what=what: tell(f"{what}: {work}", 0, 0)):  # type: ignore[misc]
+            here = _read_here(table, query)
         if isinstance(here, str) or isinstance(there, str):
             yield _refused(query, here, there)
             continue

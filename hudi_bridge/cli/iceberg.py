@@ -21,7 +21,7 @@ import typer
 from hudi_bridge.catalogs.uris import open_catalog
 from hudi_bridge.cli import options
 from hudi_bridge.cli.opening import load_payloads, note_empty_past, open_table, parse_options, parse_storage_options
-from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.cli.terminal import print_note, telling_work
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.lakes.tables import CatalogTables, MergeSettings, MergingByTable, TablesByName
@@ -353,21 +353,22 @@ def publish_iceberg(
     )
     opened = open_table(table, option, payload, storage_option)
     note_empty_past(opened, as_of)
-    published = _later("hudi_bridge.connectors.iceberg.publish").publish_table(
-        opened.storage,
-        Scratch.open(to),
-        locations=Locations.of(tuple(locate or ())),
-        builds=builds or _cores(),
-        merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
-        query_type=QueryType.READ_OPTIMIZED if read_optimized else opened.query_type,
-        as_of=as_of,
-        rewriting=rewriting,
-        format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(
-            format_version, rewriting.client
-        ),
-        keep=keep,
-        keep_seconds=60 * keep_minutes,
-    )
+    with telling_work("snapshot"):
+        published = _later("hudi_bridge.connectors.iceberg.publish").publish_table(
+            opened.storage,
+            Scratch.open(to),
+            locations=Locations.of(tuple(locate or ())),
+            builds=builds or _cores(),
+            merging=MergeSettings(options=parse_options(option), payloads=load_payloads(payload)),
+            query_type=QueryType.READ_OPTIMIZED if read_optimized else opened.query_type,
+            as_of=as_of,
+            rewriting=rewriting,
+            format_version=_later("hudi_bridge.connectors.iceberg.compatibility").FormatVersion.of(
+                format_version, rewriting.client
+            ),
+            keep=keep,
+            keep_seconds=60 * keep_minutes,
+        )
     typer.echo(published.metadata_location)
     built, reused = published.slices_built, published.slices_reused
     print_note(f"as of {published.instant}: {built:,} file slices built, {reused:,} unchanged")

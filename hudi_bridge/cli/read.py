@@ -160,7 +160,7 @@ def read(
     names = column_names(columns, dataset, meta_columns=not no_meta_columns)
     schema = pa.schema([dataset.schema.field(name) for name in names])
     if where is None:
-        rows = pa.RecordBatchReader.from_batches(schema, dataset.to_batches(names))
+        rows = pa.RecordBatchReader.from_batches(schema, _planned_at_first(dataset, names))
         write_rows(rows, destination, limit=limit, look=look)
     else:
         name = table_name(opened)
@@ -174,6 +174,11 @@ def read(
         print_note(f"the range that follows begins with --after {dataset.next_after}")
     if limit is None and not read_optimized and (damaged := dataset.skipped_log_blocks().corrupt):
         print_note(f"{damaged:,} damaged log {'block' if damaged == 1 else 'blocks'} left out, as Hudi does")
+
+
+def _planned_at_first(dataset: HudiDataset, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows, planned when the first are asked for: by then, progress is shown."""
+    yield from dataset.to_batches(names)
 
 
 def column_names(text: str | None, dataset: HudiDataset, *, meta_columns: bool = True) -> list[str]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hudi_bridge.common.operations import watching_work
 from hudi_bridge.errors import QueryError
 from hudi_bridge.timeline.instant import TIMES_OF_PYTHON
 
@@ -70,12 +71,15 @@ def _sentence(error: BaseException) -> str:
 
 @contextmanager
 def counting_rows(batches: pa.RecordBatchReader, *, show: bool) -> Iterator[pa.RecordBatchReader]:
-    """The same batches; shows the number of rows read on standard error, if ``show`` and it is a terminal."""
+    """The same batches; shows the rows, file slices and bytes read on standard error, if ``show``, on a terminal."""
     if not (show and sys.stderr.isatty()):
         yield batches
         return
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
-    with Progress(*columns, console=_stderr(), transient=True) as progress:
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows{task.description}"), TimeElapsedColumn())
+    with (
+        Progress(*columns, console=_stderr(), transient=True) as progress,
+        watching_work(lambda work: progress.update(task, description=f", {work}")),
+    ):
         task = progress.add_task("", total=None)
 
         def counted() -> Iterator[pa.RecordBatch]:
@@ -105,6 +109,16 @@ def telling_progress() -> Iterator[Callable[[str, int, int], None]]:
             progress.update(task, description=escape_control(what) + number)
 
         yield tell
+
+
+@contextmanager
+def telling_work(what: str) -> Iterator[None]:
+    """Shows how many file slices are done within, and how many bytes, like ``telling_progress``."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with telling_progress() as tell, watching_work(lambda work: tell(f"{what}: {work}", 0, 0)):
+        yield
 
 
 def _print(text: Text) -> None:

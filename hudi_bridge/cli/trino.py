@@ -10,7 +10,7 @@ from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import load_payloads, open_table
 from hudi_bridge.cli.output import Destination, Format, noticing_closed_pipe, write
 from hudi_bridge.cli.sql import table_name
-from hudi_bridge.cli.terminal import print_note
+from hudi_bridge.cli.terminal import print_note, telling_work
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publication import Publication, read_slices
@@ -133,17 +133,18 @@ def log_records(
 ) -> None:
     """Write the log records that count as Parquet, for the view of trino sql; unchanged slices are not read."""
     opened = open_table(table, option, payload, storage_option)
-    done = publish_log_records(
-        opened,
-        to,
-        engine=engine,
-        cut_times=cut_times,
-        locations=Locations.of(tuple(locate or ())),
-        keep=keep,
-        leave_seconds=60 * keep_minutes,
-        blocks=blocks,
-        unmerged=unmerged,
-    )
+    with telling_work("log records"):
+        done = publish_log_records(
+            opened,
+            to,
+            engine=engine,
+            cut_times=cut_times,
+            locations=Locations.of(tuple(locate or ())),
+            keep=keep,
+            leave_seconds=60 * keep_minutes,
+            blocks=blocks,
+            unmerged=unmerged,
+        )
     typer.echo(done.publication.publication)
     instant = done.publication.instant
     print_note(f"as of {instant}: {done.built:,} file slices read, {done.reused:,} unchanged; trino sql shows them")

@@ -2,14 +2,19 @@
 
 Spans are made in programs that have imported ``opentelemetry``; others have nobody to give them to. The names of spans
 and attributes begin with ``hudi_bridge.``.
+
+A program that shows progress watches the work of this process: how many file slices are done, and how many bytes.
 """
 
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, TypeAlias
+
+from hudi_bridge.common.display import size_text
 
 Fact: TypeAlias = str | int | float | None
 _TRACER = "hudi_bridge"
@@ -75,6 +80,57 @@ def operation(
                 span.set_attribute("error.type", type(failure).__qualname__)
                 span.set_status(trace.Status(trace.StatusCode.ERROR))  # type: ignore[union-attr]
             span.end()
+
+
+class Work:
+    """File slices that are read or built, and how much of that is done; ``changed`` is called when that changes."""
+
+    def __init__(self, changed: "Callable[[Work], None]") -> None:
+        self.slices = self.done_slices = 0
+        self.size_bytes = self.done_bytes = 0
+        self._changed = changed
+        self._lock = Lock()
+
+    def __str__(self) -> str:
+        sizes = f"{size_text(self.done_bytes)} of {size_text(self.size_bytes)}"
+        return f"{self.done_slices:,} of {self.slices:,} file slices, {sizes}"
+
+    def begin(self, sizes: Iterable[int]) -> None:
+        """Begins anew with slices of these sizes in bytes."""
+        every = list(sizes)
+        with self._lock:
+            self.slices, self.size_bytes = len(every), sum(every)
+            self.done_slices = self.done_bytes = 0
+        self._changed(self)
+
+    def finish(self, sizes: Iterable[int]) -> None:
+        """Counts slices of these sizes in bytes as done, if they have begun since somebody watches."""
+        every = list(sizes)
+        if not self.slices:
+            return
+        with self._lock:
+            self.done_slices += len(every)
+            self.done_bytes += sum(every)
+        self._changed(self)
+
+
+_watched: list[Work] = []
+
+
+def watched_work() -> Work | None:
+    """The work that somebody watches; None if nobody does, and then it need not be counted."""
+    return _watched[-1] if _watched else None
+
+
+@contextmanager
+def watching_work(changed: Callable[[Work], None]) -> Iterator[None]:
+    """A context in which ``changed`` is called as file slices are planned and done, by any thread of the process."""
+    work = Work(changed)
+    _watched.append(work)
+    try:
+        yield
+    finally:
+        _watched.remove(work)
 
 
 def _shown(fact: Fact) -> str:

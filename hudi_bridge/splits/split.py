@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -350,3 +350,8 @@ def _encode(buffer: pa.Buffer) -> str:
 
 def _decode(text: str) -> pa.Buffer:
     return pa.py_buffer(base64.b64decode(text))
+
+
+def sizes_of(splits: Iterable[RealtimeFileSplit]) -> Iterator[int]:
+    """The bytes of the base file and the log files of each split."""
+    return (split.base_size_bytes + split.log_size_bytes for split in splits)

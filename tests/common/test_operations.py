@@ -15,7 +15,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from hudi_bridge import HudiTable
 from hudi_bridge.cli.iceberg import JsonLines
-from hudi_bridge.common.operations import operation
+from hudi_bridge.common.display import size_text
+from hudi_bridge.common.operations import operation, watched_work, watching_work
+from hudi_bridge.splits.split import sizes_of
+from tests.support.golden_cases import golden_table
 from tests.support.s3_server import S3Server
 from tests.support.table_writer import TableWriter, at
 
@@ -126,3 +129,22 @@ def test_lines_of_json() -> None:
         "thread": "MainThread",
         "message": 'a "text"\nof two lines',
     }
+
+
+def test_work_that_is_watched_is_counted() -> None:
+    told: list[str] = []
+    table = HudiTable.open(golden_table("a_story_v9_120"))
+    splits = [split for whole in table.snapshot().splits() for split in whole.slices]
+    size = size_text(sum(sizes_of(splits)))
+    with watching_work(lambda work: told.append(str(work))):
+        table.snapshot().to_table()
+        # Slices are read one by one where there is a filter.
+        table.snapshot().to_table(filter=pc.field("id") != "")
+    whole = f"{len(splits)} of {len(splits)} file slices, {size} of {size}"
+    begin = f"0 of {len(splits)} file slices, 0 B of {size}"
+    assert (told.count(begin), told.count(whole)) == (2, 2)
+    assert told[0] == begin
+    assert told[-1] == whole
+    table.snapshot().to_table()
+    assert told[-1] == whole
+    assert watched_work() is None

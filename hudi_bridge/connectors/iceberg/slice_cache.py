@@ -13,8 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 
+from hudi_bridge.common.operations import Work, watched_work
 from hudi_bridge.common.threads import KeyedLocks
 from hudi_bridge.connectors.iceberg.slice_builder import SliceBuilder
 from hudi_bridge.connectors.iceberg.slice_files import Folder, SliceFiles, slice_from_json, slice_to_json
@@ -27,7 +29,7 @@ from hudi_bridge.connectors.scratch import (
     period_of,
     period_seconds,
 )
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit, sizes_of
 
 _PREFIX = "hudi_bridge_iceberg_"
 _HELP: Mapping[str, tuple[str, str]] = {
@@ -140,6 +142,9 @@ class SliceCache:
         """
         futures: list[Future[SliceFiles]] = []
         unfinished: set[Future[SliceFiles]] = set()
+        work = watched_work()
+        if work is not None:
+            work.begin(sizes_of(splits))
         try:
             for split in splits:
                 if len(unfinished) >= _SUBMITTED_PER_BUILDER * builder.at_once:
@@ -147,6 +152,8 @@ class SliceCache:
                     for future in finished:
                         future.result()
                 futures.append(self._submit(split, builder, builders, counters))
+                if work is not None:
+                    futures[-1].add_done_callback(partial(_finish, work, split))
                 unfinished.add(futures[-1])
             slices = [future.result() for future in futures]
         except BaseException:
@@ -215,6 +222,10 @@ class SliceCache:
         with self._lock:
             versions = list(self._cached.get(key, {}).values())
         return next((files for files in versions if files.holds(builder.context.counts)), None)
+
+
+def _finish(work: Work, split: RealtimeFileSplit, _: object) -> None:
+    work.finish(sizes_of([split]))
 
 
 def _key(name: str) -> str:

@@ -16,6 +16,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_bridge.common.operations import watched_work
 from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.scratch import UNFINISHED, Locations, Scratch, remove_orphan_files
@@ -38,7 +39,7 @@ from hudi_bridge.connectors.trino.unmerged_view import check_mergeable
 from hudi_bridge.engines import context_identity, slice_identity
 from hudi_bridge.engines.slice_delta import single_key_field
 from hudi_bridge.errors import QueryError, UnsupportedTableError
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit, sizes_of
 from hudi_bridge.storage.storage import PathLike, Storage
 from hudi_bridge.table import HudiTable
 
@@ -137,8 +138,18 @@ class _Publisher:
         reused = [cached.get(self._key(split)) for split in self._splits]
         at_once = max(1, min(len(self._splits), os.cpu_count() or 1))
         build = partial(self._build, at_once=at_once)
-        pairs = zip(self._splits, reused, strict=True)
-        slices = map_in_threads(lambda pair: pair[1] or build(pair[0]), pairs, at_once)
+        work = watched_work()
+        if work is not None:
+            work.begin(sizes_of(self._splits))
+
+        def published(pair: tuple[RealtimeFileSplit, PublishedSlice | None]) -> PublishedSlice:
+            split, unchanged = pair
+            built = unchanged or build(split)
+            if work is not None:
+                work.finish(sizes_of([split]))
+            return built
+
+        slices = map_in_threads(published, zip(self._splits, reused, strict=True), at_once)
         self._write_empty()
         digest = hashlib.sha256(
             repr([(published.key, published.counted) for published in slices]).encode()

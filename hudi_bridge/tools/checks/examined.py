@@ -5,7 +5,7 @@ other parts continue.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.common.caching import cached_property
+from hudi_bridge.common.display import size_text
 from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import TableConfig, TableType
 from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
@@ -314,6 +315,16 @@ class Examined:
                     slices.append(file_slice)
         return tuple(slices)
 
+    def each_slice(self, what: str) -> Iterator[FileSlice]:
+        """The file slices in turn; tells what is read of them, how many have been read, and how much."""
+        done_bytes, size_bytes = 0, sum(map(_size_of, self.slices))
+        for number, file_slice in enumerate(self.slices):
+            self.progress(
+                f"{what} of file slices, {size_text(done_bytes)} of {size_text(size_bytes)}:", number, len(self.slices)
+            )
+            yield file_slice
+            done_bytes += _size_of(file_slice)
+
     @cached_property
     def shown_base_files(self) -> frozenset[str]:
         """The paths of the base files that snapshots show, including earlier ones; raises like ``slices``."""
@@ -541,3 +552,7 @@ def _without_ranges(metadata: pq.FileMetaData) -> Collection[str]:
 
 def _has_statistics(statistics: Any) -> bool:  # noqa: ANN401 - the stubs lack fields
     return statistics is not None and (statistics.has_min_max or statistics.has_null_count)
+
+
+def _size_of(file_slice: FileSlice) -> int:
+    return file_slice.base_size_bytes + file_slice.log_size_bytes

@@ -273,8 +273,7 @@ def _of_column(examined: Examined, table: MetadataTable, name: str, column: str)
 def _rows(examined: Examined, column: str) -> Iterator[tuple[Column, Column]]:
     """Yields the values of a column and the record keys of all rows; other checks report slices that cannot be read."""
     context = examined.planner.context(QueryType.SNAPSHOT)
-    for number, file_slice in enumerate(examined.slices):
-        examined.progress("values of indexes", number, len(examined.slices))
+    for file_slice in examined.each_slice("values of indexes"):
         try:
             split = examined.planner.split(file_slice, context)
             for batch in open_reader_in(examined.storage, split, [column, RECORD_KEY_COLUMN]).batches():

@@ -30,8 +30,7 @@ def rows(examined: Examined) -> Iterator[Finding]:
     """
     context = examined.planner.context(QueryType.SNAPSHOT)
     key_tables: list[pa.Table] = []
-    for number, file_slice in enumerate(examined.slices):
-        examined.progress("file slices", number, len(examined.slices))
+    for file_slice in examined.each_slice("rows"):
         try:
             split = examined.planner.split(file_slice, context)
             foreign: dict[str, Finding] = {}

@@ -17,6 +17,7 @@ import pytest
 from pyroaring import BitMap64
 
 from hudi_bridge import HudiTable, TableNotFoundError, tools
+from hudi_bridge.common.display import size_text
 from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
 from hudi_bridge.tools.checks.examination import CHECKS, examine
@@ -614,6 +615,17 @@ def test_progress_is_told(tmp_path: Path) -> None:
     examine(healthy(tmp_path).folder, progress=lambda *what: told.append(what))
     assert ("footers", 1, 1) in told
     assert ("log-blocks", 0, 0) in told
+
+
+def test_progress_of_a_deep_examination_has_slices_and_bytes() -> None:
+    told: list[tuple[str, int, int]] = []
+    path = golden_table("a_story_v9_120")
+    examine(path, deep=True, progress=lambda *what: told.append(what))
+    splits = list(HudiTable.open(path).snapshot().splits())
+    size = size_text(sum(split.slices[0].base_size_bytes + split.slices[0].log_size_bytes for split in splits))
+    rows = [(what, done, total) for what, done, total in told if what.startswith("rows of file slices")]
+    assert [(done, total) for _, done, total in rows] == [(number, len(splits)) for number in range(len(splits))]
+    assert rows[0][0] == f"rows of file slices, 0 B of {size}:"
 
 
 def test_a_diagnosis_as_table_and_text(tmp_path: Path) -> None:
