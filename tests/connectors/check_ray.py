@@ -24,6 +24,7 @@ from tests.connectors.worker_tables import (
     ask_golden_tables,
     keys_of_part_a,
     numbers,
+    passing,
     query_of,
     story,
 )
@@ -66,7 +67,7 @@ def test_rows_are_those_of_hudi(key: Key) -> None:
         compared = [OPERATORS[sign](col(name), value) for name, sign, value in query.comparisons]
         rows = rows_of(dataset.filter(expr=reduce(and_, compared)))
     else:
-        rows = rows_of(dataset) if query.expression is None else rows_of(dataset).filter(query.expression)
+        rows = passing(rows_of(dataset), query)
     assert differences(answer_of(query), rows) == []
 
 
