@@ -47,7 +47,7 @@ with needing_extra("dbt", "dbt", "dbt_common", "duckdb"):
     from dbt_common.exceptions import DbtRuntimeError
     from dbt_common.invocation import get_invocation_id
 
-    from hudi_bridge.connectors.duckdb.file_system import Source
+    from hudi_bridge.connectors.duckdb.file_system import Read, Source
     from hudi_bridge.connectors.duckdb.versions import refusing_wrong_conditions
 
 AFTER, NEXT_AFTER = "_hudi_after", "_hudi_next_after"
@@ -233,6 +233,7 @@ def rows_of(table: HudiTable, settings: SourceSettings) -> Source:
         QueryError: the settings do not fit the table.
         InstantNotReadableError: files of the instant were removed.
     """
+    read: Read
     if settings.query in _RANGES:
         of_range = RangeSource.of(table, QueryType(settings.query), meta_columns=settings.meta_columns)
         columns, read = of_range.columns, of_range.read

@@ -3,7 +3,7 @@
 import math
 import random
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from hudi_bridge.connectors.duckdb.file_system import Source
-from hudi_bridge.connectors.duckdb.versions import TESTED, require_tested, without_offsets
+from hudi_bridge.connectors.duckdb.versions import TESTED, refusing_wrong_conditions, require_tested, without_offsets
 from tests.connectors.predicates import Term, random_condition, terms_of
 
 ROWS, ROWS_PER_BATCH = 300, 40
@@ -132,6 +132,28 @@ def test_conditions_mean_what_they_mean_on_a_copy(asked: Asked) -> None:
     for _ in range(MIXED_CONDITIONS):
         asked.check_where(random_condition(list(terms.values()), choice))
     assert len(asked.filters) > MIXED_CONDITIONS
+
+
+def test_conditions_on_a_registered_dataset_mean_what_they_mean_on_a_copy_or_are_refused(asked: Asked) -> None:
+    """DuckDB passes on all conditions there, also those on columns that ``rows_in`` keeps from it."""
+    schema, passes_all = asked._rows.schema, duckdb.__version__.startswith("2.")
+    asked._connection.execute("DROP VIEW live")
+    asked._connection.register("live", Source(schema, refusing_wrong_conditions(schema, asked._read), deque()))
+    choice, terms, refused = random.Random(11), terms_by_name(asked), Counter[str]()
+    for term in terms.values():
+        for _ in range(CONDITIONS_PER_TERM):
+            condition = random_condition([term], choice, depth=1)
+            try:
+                asked.check_where(condition)
+            except duckdb.Error as error:
+                if "DuckDB 2.0 or newer, or coalesce(" not in str(error):
+                    raise
+                refused[term.sql] += 1
+    assert "long" not in refused
+    assert passes_all == (not refused)
+    for name in ("double", "unsigned", "long"):
+        asked.check_where(f"{name} IS NULL")
+        asked.check_where(f"coalesce({name}, NULL) > 0")
 
 
 @pytest.mark.parametrize("name", ["double", "float", "struct.f", "struct.g", "struct.inner.x"])
