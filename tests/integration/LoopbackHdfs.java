@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.net.URI;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -8,6 +9,10 @@ import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 import org.apache.hadoop.hdfs.security.token.delegation.DelegationTokenIdentifier;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.metrics2.AbstractMetric;
+import org.apache.hadoop.metrics2.MetricsRecord;
+import org.apache.hadoop.metrics2.impl.MetricsCollectorImpl;
+import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.Credentials;
 import org.apache.hadoop.security.token.Token;
 
@@ -56,6 +61,12 @@ public class LoopbackHdfs {
         case "start-name-node" -> cluster.restartNameNode(Integer.parseInt(words[1]), false);
         case "stop-data-node" -> stopped = cluster.stopDataNode(0);
         case "start-data-node" -> cluster.restartDataNode(stopped, true);
+        case "metrics" -> {
+          try (PrintStream file = new PrintStream(words[1])) {
+            print("RpcDetailedActivityForPort" + cluster.getNameNodePort(0), file);
+            print(cluster.getDataNodes().get(0).getMetrics().name(), file);
+          }
+        }
         case "token" -> {
           Token<DelegationTokenIdentifier> token =
               cluster.getNameNodeRpc(0).getDelegationToken(new Text("nobody"));
@@ -69,5 +80,16 @@ public class LoopbackHdfs {
       System.out.println("done " + line);
     }
     cluster.shutdown();
+  }
+
+  /** Write the numbers of a source, a line each. */
+  private static void print(String source, PrintStream file) {
+    MetricsCollectorImpl collector = new MetricsCollectorImpl();
+    DefaultMetricsSystem.instance().getSource(source).getMetrics(collector, true);
+    for (MetricsRecord entry : collector.getRecords()) {
+      for (AbstractMetric metric : entry.metrics()) {
+        file.println(metric.name() + " " + metric.value());
+      }
+    }
   }
 }

@@ -1,6 +1,7 @@
 """A real HDFS out of jars of Maven Central: two NameNodes, of which one is active, and a DataNode, on 127.0.0.1."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ SERVICE = "Pair"
 PROVIDER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 UPLOADS_AT_ONCE = 16
 """Most of them wait for the DataNode."""
+_CALLS = "NumOps"
+_OF_CLIENTS = ("GetBlockLocations", "GetFileInfo", "GetListing")
+"""Calls that no server makes."""
 _HADOOP = "org.apache.hadoop"
 JARS = tuple(
     MavenJar(group=group, artifact=artifact, version=version, sha256=sha256)
@@ -35,6 +39,8 @@ JARS = tuple(
             "1.2",
             "daddea1ea0be0f56978ab3006b8ac92834afeefbd9b7e4e6316fca57df0fa636",
         ),
+        # Of HTTP, which would be in older JDKs.
+        ("javax.xml.bind", "jaxb-api", "2.3.1", "88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06"),
         ("junit", "junit", "4.13.2", "8e495b634469d64fb8acfa3495a065cbacc8a0fff55ce1e31007be4c16dc57d3"),
         ("org.mockito", "mockito-core", "4.11.0", "4b909690cab288c761eb94c0bf0e814496cf3921d8affac84cd87774530351e5"),
         ("org.slf4j", "slf4j-api", "1.7.36", "d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0"),
@@ -80,6 +86,14 @@ class HdfsCluster:
     def command(self, text: str) -> None:
         """Have the cluster do something, and wait until it is done."""
         self.program.command(text)
+
+    def requests(self) -> "Counter[str]":
+        """How many calls the first NameNode has got so far, by name, and from how many blocks the DataNode has read."""
+        path = self.settings / "metrics"
+        self.command(f"metrics {path}")
+        values = dict(line.rsplit(" ", 1) for line in path.read_text().splitlines())
+        calls = {name.removesuffix(_CALLS): int(value) for name, value in values.items() if name.endswith(_CALLS)}
+        return Counter({name: calls.get(name, 0) for name in _OF_CLIENTS} | {"BlocksRead": int(values["BlocksRead"])})
 
     def put(self, folder: Path, path: str) -> str:
         """Upload a folder; returns its URI."""
