@@ -135,7 +135,7 @@ format: $(INSTALLED) ## Format the code and sort its imports
 	$(BIN)/ruff check --select I --fix
 
 clean: ## Remove everything that make and the tools created
-	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LIBRARIES) $(DBT) $(OLDER_DUCKDBS) $(DEMO) hudi-bridge-demo .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
+	rm -rf $(VENV) .venv-uv $(CORE) $(SPARK35) $(SITE) $(LOWEST) $(LOWEST)-core $(LIBRARIES) $(DBT) $(OLDER_DUCKDBS) $(DEMO) hudi-bridge-demo .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into build/site; a broken link is an error
@@ -144,7 +144,9 @@ docs: $(SITE)/.installed ## Build the site from README, docs and docstrings into
 dist: ## Build sdist and wheel; try the wheel in fresh environments, bare and with each extra
 	"$(PYTHON)" -m tools.try_wheel
 
-lowest: $(LOWEST)/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
+lowest: $(LOWEST)/.installed $(LOWEST)-core/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
+	$(LOWEST)-core/bin/python -m pytest $(SPREAD) --core -m "$(QUICK) and not extra" --hypothesis-profile=quick \
+		--ignore=tests/properties --ignore=tests/robustness --ignore=tests/project
 	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without hudi --without playwright --without pyspark -m "$(QUICK)" \
 		--hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness --ignore=tests/properties \
 		--ignore=tests/project/test_exported_names.py
@@ -163,7 +165,7 @@ libraries: $(LIBRARIES)/.installed $(INSTALLED) ## Run the tests of Daft, Dask a
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_library_snippets.py
 
 # What each environment holds, and by which Python, is in tools/environment.py.
-$(VENV)/.installed $(CORE)/.installed $(DEMO)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LIBRARIES)/.installed $(DBT)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
+$(VENV)/.installed $(CORE)/.installed $(DEMO)/.installed $(SITE)/.installed $(LOWEST)/.installed $(LOWEST)-core/.installed $(LIBRARIES)/.installed $(DBT)/.installed $(OLDER_DUCKDBS:=/.installed): $(DEPENDENCIES)
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: install it, or name it by PYTHON=/path/to/python' >&2; exit 1; }
 	@"$(PYTHON)" -m tools.environment $(@D)
 	@touch $@

@@ -59,6 +59,12 @@ class Environment:
     is_oldest: bool = False
     afterwards: tuple[str, ...] = ()
 
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras of this package."""
+        named = (re.fullmatch(r"\.\[([a-z0-9,-]+)\]", requirement) for requirement in self.requirements)
+        return tuple(extra for match in named if match for extra in match[1].split(","))
+
 
 ENVIRONMENTS: Mapping[str, Environment] = {
     ".venv": Environment(requirements=("-e", f".[{EXTRAS},spark,spark-connect]", "--group", "dev")),
@@ -83,6 +89,12 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     ".venv-lowest": Environment(
         requirements=("-e", f".[{EXTRAS},daft,dask,lance,ray]", "--group", "lowest"),
         unpinned=frozenset({"botocore", "s3transfer"}),  # their versions go with that of boto3
+        is_lowest=True,
+        is_oldest=True,
+    ),
+    ".venv-lowest-core": Environment(
+        requirements=("-e", ".", "--group", "lowest-core"),
+        unpinned=frozenset({"pandas"}),
         is_lowest=True,
         is_oldest=True,
     ),
@@ -147,7 +159,7 @@ def is_at_hand(name: str) -> bool:
 
 def pins(environment: Environment) -> Iterator[str]:
     """The lines of the constraints of an environment."""
-    lowest = lowest_versions() if environment.is_lowest else {}
+    lowest = lowest_versions(environment.extras) if environment.is_lowest else {}
     yield from (f"{name}=={version}" for name, version in sorted(lowest.items()))
     yield from (line for line in pinned_lines() if line.partition("==")[0] not in {*environment.unpinned, *lowest})
 
@@ -157,19 +169,24 @@ def pinned_lines() -> list[str]:
     return CONSTRAINTS.read_text(encoding="utf-8").splitlines()
 
 
-def lowest_versions() -> dict[str, str]:
-    """The lowest allowed version of each dependency, by name, and of packages that must be as old."""
+def lowest_versions(extras: Iterable[str]) -> dict[str, str]:
+    """The lowest version of each dependency that the package and these extras allow, and of what must be as old.
+
+    An extra may need a higher one than the package alone.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    versions = {
-        name: version for name, version in map(lower_bound, requirements_of(project)) if name not in NEVER_LOWEST
-    }
+    requirements = [*project["dependencies"]]
+    requirements += [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
+    versions: dict[str, str] = {}
+    for name, version in map(lower_bound, requirements):
+        if name not in NEVER_LOWEST:
+            versions[name] = max(versions.get(name, "0"), version, key=release)
     return versions | OLD_COMPANIONS
 
 
-def requirements_of(project: Mapping[str, dict[str, list[str]]]) -> Iterable[str]:
-    """The requirements of a project and of its extras."""
-    extras = project["optional-dependencies"].values()
-    return (*project["dependencies"], *(requirement for extra in extras for requirement in extra))
+def release(version: str) -> tuple[int, ...]:
+    """A version as numbers, which compare as releases do."""
+    return tuple(map(int, version.split(".")))
 
 
 def lower_bound(requirement: str) -> tuple[str, str]:
@@ -180,10 +197,10 @@ def lower_bound(requirement: str) -> tuple[str, str]:
     return bounds[1], bounds[2]
 
 
-def run(*command: Path | str, cwd: Path = ROOT) -> None:
+def run(*command: Path | str, cwd: Path = ROOT, variables: Mapping[str, str] | None = None) -> None:
     """Runs a command, uv with the package index of pip; exits if it fails."""
-    variables = os.environ | (index_of_pip() if command[0] == UV else {})
-    done = subprocess.run(tuple(map(str, command)), cwd=cwd, env=variables, check=False)
+    environment = {**os.environ, **(index_of_pip() if command[0] == UV else {}), **(variables or {})}
+    done = subprocess.run(tuple(map(str, command)), cwd=cwd, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"failed with {done.returncode}: {' '.join(map(str, command))}")
 

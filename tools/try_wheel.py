@@ -3,13 +3,14 @@
     python -m tools.try_wheel [--python PYTHON] [EXTRA...]
 
 Versions are those of constraints.txt. Every environment reads a sample table and runs a short test of its extra, as
-many at a time as there are cores. A failure ends the run.
+many at a time as there are cores. One more runs the examples of README and docs. A failure ends the run.
 """
 
 import argparse
 import email
 import os
 import re
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -127,6 +128,19 @@ COMMANDS = {
 """Command lines that must exit with 0."""
 
 
+PAGES_EXTRAS = "cli,duckdb,iceberg,polars,serve"
+PAGES_PACKAGES = ("hudi", "pandas")
+"""What examples need that no test of its own runs."""
+RUN_PAGES = """
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from tests.support.snippets import run_all
+with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    run_all()
+"""
+PAGES_FILES = ("README.md", "Makefile", "pyproject.toml", "tests/support/golden_cases.py", "tests/support/snippets.py")
+
+
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -143,6 +157,8 @@ def main() -> None:
     check_description(wheel)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         trials = [threads.submit(try_out, wheel, extra, arguments.python) for extra in arguments.extras or TRIALS]
+        if not arguments.extras:
+            trials.append(threads.submit(try_pages, wheel, arguments.python))
         try:
             for trial in as_completed(trials):
                 trial.result()
@@ -179,6 +195,21 @@ def check_description(wheel: Path) -> None:
         raise SystemExit("the wheel lacks its description")
     if strays := {name.partition("/")[0] for name in names} - {"hudi_bridge", metadata.partition("/")[0]}:
         raise SystemExit(f"the wheel holds {', '.join(sorted(strays))}")
+
+
+def try_pages(wheel: Path, python: Path) -> None:
+    """Runs the examples of README and docs with the wheel, where no checkout is."""
+    with tempfile.TemporaryDirectory(prefix="hudi-bridge-dist-") as name:
+        folder = Path(name)
+        create(folder / "venv", python)
+        install(folder / "venv", f"{wheel}[{PAGES_EXTRAS}]", *PAGES_PACKAGES)
+        for path in (*PAGES_FILES, *(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md"))):
+            (folder / "pages" / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, folder / "pages" / path)
+        (folder / "run").mkdir()
+        variables = {"PYTHONPATH": str(folder / "pages")}
+        run(folder / "venv" / "bin" / "python", "-c", RUN_PAGES, cwd=folder / "run", variables=variables)
+    print("== the examples of README and docs: work", flush=True)
 
 
 def try_out(wheel: Path, extra: str, python: Path) -> None:

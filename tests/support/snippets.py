@@ -26,7 +26,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -281,9 +281,10 @@ def expected(output: str) -> re.Pattern[str]:
 def check_pip_install(line: str) -> None:
     """Raises an AssertionError unless a line installs this checkout, with extras that there are, in quotes.
 
+    Bounds of other packages may follow.
     ``make dist`` installs the wheel with each extra.
     """
-    found = re.fullmatch(r"pip install (?:'\.\[([a-z,-]+)\]'|\.)", line)
+    found = re.fullmatch(r"pip install (?:'\.\[([a-z,-]+)\]'|\.)(?: '[a-z]+[<>=][<>=0-9.,]*')*", line)
     assert found, line
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set((found[1] or "").split(",")) <= {"", *project["optional-dependencies"]}, line
@@ -306,3 +307,18 @@ def _alone() -> Iterator[None]:
     with (CACHE / "service.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def run_all() -> None:
+    """Runs the blocks that need no server and no JDK, each page in a folder of its own below this one."""
+    for page, of_page in blocks_of("tests/project/test_snippets.py").items():
+        folder = Path(page.replace("/", "-")).resolve()
+        folder.mkdir()
+        with chdir(folder):
+            session = Session.of(folder)
+            for block in of_page:
+                session.run(block)
+
+
+if __name__ == "__main__":
+    run_all()
