@@ -203,9 +203,10 @@ def try_pages(wheel: Path, python: Path) -> None:
         folder = Path(name)
         create(folder / "venv", python)
         install(folder / "venv", f"{wheel}[{PAGES_EXTRAS}]", *PAGES_PACKAGES)
-        for path in (*PAGES_FILES, *(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md"))):
-            (folder / "pages" / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, folder / "pages" / path)
+        for file in (*PAGES_FILES, *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))):
+            copy = folder / "pages" / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, copy)
         (folder / "run").mkdir()
         variables = {"PYTHONPATH": str(folder / "pages")}
         run(folder / "venv" / "bin" / "python", "-c", RUN_PAGES, cwd=folder / "run", variables=variables)
