@@ -85,7 +85,8 @@ def test_the_palette_follows_the_system_until_it_is_chosen(page: Page) -> None:
     assert seen == ["slate", "default", "default", "slate"]
 
 
-def test_the_search_finds_a_message(page: Page) -> None:
+def test_the_search_finds_an_error(page: Page) -> None:
     page.click(".md-search__input")
-    page.keyboard.type("pathlib has taken a slash")
+    page.wait_for_selector(".md-search-result__meta:has-text('Type to start searching')")
+    page.keyboard.type("InstantNotReadableError", delay=20)
     page.wait_for_selector(".md-search-result__link[href*='errors.html']")
