@@ -36,7 +36,7 @@ DBT := .venv-dbt
 OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
 # Connectors to libraries that have an environment of their own, one after the other; what these warn of is theirs.
 LIBRARY_TESTS := tests/connectors/check_daft.py tests/connectors/check_dask.py tests/connectors/check_ray.py -W default
-DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py
+DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py tests/cli/test_sql.py
 
 # Without byte code, each of some hundred processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
