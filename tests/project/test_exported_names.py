@@ -132,8 +132,8 @@ FREE = (
     "typing",
 )
 """Modules of which any class may be named: those of Python, Arrow, NumPy and the engine of a connector."""
-WITH_OTHER_LIBRARIES = {f"hudi_bridge.connectors.{library}" for library in ("daft", "dask", "ray")}
-"""Modules that only the environment of ``make libraries`` can import."""
+WITH_OTHER_LIBRARIES = {f"hudi_bridge.connectors.{library}" for library in ("daft", "dask", "dbt", "ray")}
+"""Modules that only the environments of ``make libraries`` and ``make dbt`` can import."""
 MODULES = sorted(
     {module.name for module in pkgutil.walk_packages(hudi_bridge.__path__, "hudi_bridge.")} - WITH_OTHER_LIBRARIES
 )

@@ -37,6 +37,8 @@ def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
         ("polars", "polars"),
         ("daft", "daft"),
         ("dask", "dask"),
+        ("dbt", "dbt"),
+        ("dbt", "duckdb"),
         ("ray", "ray"),
         ("spark", "pyspark"),
         ("iceberg", "pyiceberg"),
