@@ -7,15 +7,17 @@ Source: ``ParquetFileFormat``, ``FileScanRDD`` and ``ParquetFilters`` of Spark.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Lock
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
+from hudi_bridge.connectors.spark.connect import parallelism_of
 from hudi_bridge.connectors.spark.jobs import quoted
 from hudi_bridge.connectors.spark.jvm import SPARK_ERRORS, java_class_name, jvm_of
 from hudi_bridge.connectors.spark.native_columns import has_floats
@@ -40,6 +42,8 @@ _OPTIONS = {
 _ALL_FILES = {"mapreduce.input.pathFilter.class": "org.apache.parquet.hadoop.util.HiddenFileFilter"}
 _MOST_WITHOUT_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 """Spark looks for more files than this in a job of its own."""
+_TASKS_OF_JOB = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_TASKS_LOCK = Lock()
 # Dictionaries and Bloom filters know 0.0 and -0.0 as two numbers, and Spark would find only one of them.
 _OPTIONS_WITH_FLOATS = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
 
@@ -80,8 +84,9 @@ class BaseFileScans:
     def _by_job(self, paths: Sequence[str]) -> DataFrame | None:
         """The scan of many files; None if Hadoop has a filter that leaves out some, or that Spark cannot send."""
         try:
-            scan = self._scan(paths, {})
-            return scan if _count_files(self._spark, scan) == len(paths) else None
+            with _few_tasks(self._spark):
+                scan = self._scan(paths, {})
+                return scan if _count_files(self._spark, scan) == len(paths) else None
         except AnalysisException:
             raise
         except SPARK_ERRORS:
@@ -93,6 +98,20 @@ class BaseFileScans:
         of_floats = _OPTIONS_WITH_FLOATS if has_any_floats else {}
         reader = self._spark.read.schema(spark_schema(self._schema))
         return reader.options(**_OPTIONS, **of_floats, **options).parquet(*paths)
+
+
+@contextmanager
+def _few_tasks(spark: SparkSession) -> Iterator[None]:
+    """Lets jobs that look for files have no more tasks than run at a time; by default, each file has one."""
+    tasks = parallelism_of(spark)
+    # Two threads would restore one another's value.
+    with _TASKS_LOCK:
+        before = str(spark.conf.get(_TASKS_OF_JOB))
+        spark.conf.set(_TASKS_OF_JOB, str(min(tasks, int(before))))
+        try:
+            yield
+        finally:
+            spark.conf.set(_TASKS_OF_JOB, before)
 
 
 def _count_files(spark: SparkSession, scan: DataFrame) -> int:

@@ -315,7 +315,10 @@ def test_many_files_for_which_spark_looks_in_a_job(
         write_group(writer, f"part={number}", f"g{number}-0")
     path = str(writer.folder)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "2")
+    tasks_of_job = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+    tasks_before = session.conf.get(tasks_of_job)
     require_merged_groups(session, path, 4)
+    assert session.conf.get(tasks_of_job) == tasks_before
     # As with Hudi's filter, which leaves out files.
     with monkeypatch.context() as patch:
         patch.setattr(native_scan, "_count_files", lambda *_: 1)
