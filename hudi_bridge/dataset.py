@@ -416,9 +416,7 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are consumed.
 
-        Raises:
-            QueryError: a column or the filter does not fit the table.
-            HudiReadError: while batches are read, a file cannot be read, or records cannot be merged.
+        Raises a ``QueryError`` as ``scanner``, and any ``HudiReadError`` while batches are read.
         """
         return self.scanner(columns, filter, **options).to_batches()
 
