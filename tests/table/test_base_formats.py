@@ -1,5 +1,6 @@
 """Tables by real Hudi whose base files are ORC, Lance or HFiles."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from hudi_bridge import (
     HudiTable,
     UnsupportedTableError,
 )
+from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
@@ -120,7 +122,7 @@ def test_lance_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     shutil.copytree(QUERIES[FORMATS["lance"]].table, tmp_path / "table")
     table = HudiTable.open(tmp_path / "table")
     monkeypatch.setitem(sys.modules, "lance.file", None)
-    with pytest.raises(UnsupportedTableError, match=r"pip install 'hudi-bridge\[lance\]'"):
+    with pytest.raises(UnsupportedTableError, match=re.escape(how_to_install("lance"))):
         table.snapshot().to_table()
 
 
