@@ -79,14 +79,20 @@ def release_in_thread(checkpointed: DataFrame) -> None:
 @cache
 def _released_in_thread(kind: type[Any]) -> type:
     """A class like ``kind`` that leaves ``__del__`` to a thread."""
-    Thread(target=_release_unused, args=(kind,), name="hudi-bridge-release", daemon=True).start()
+    Thread(target=_release_unused, args=(kind,), name="hudi-bridge-releases", daemon=True).start()
     return type(kind.__name__, (kind,), {"__del__": lambda plan: _UNUSED.put(plan.__dict__)})
 
 
 def _release_unused(kind: type[Any]) -> None:
     while True:
         attributes = _UNUSED.get()
-        # Made and dropped here, so that its ``__del__`` runs in this thread.
-        unused: Any = object.__new__(kind)
-        unused.__dict__.update(attributes)
-        del unused, attributes
+        # A thread each, so that a server that is gone holds up nothing else. ``__del__`` does not start it, as it may
+        # run in a call that holds a lock of ``threading``.
+        Thread(target=_release, args=(kind, attributes), name="hudi-bridge-release", daemon=True).start()
+        del attributes
+
+
+def _release(kind: type[Any], attributes: dict[str, Any]) -> None:
+    # Made and dropped here, so that its ``__del__`` runs in this thread.
+    unused: Any = object.__new__(kind)
+    unused.__dict__.update(attributes)
