@@ -1,6 +1,6 @@
 """Tables on a real HDFS by HTTP, in a catalog and in the service, and what they take of a NameNode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,20 @@ from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.lakes.tables import CatalogTables
 from hudi_bridge.storage.storage import Storage
 from tests.catalogs.metastore import READ_OPTIMIZED_FORMAT, REALTIME_FORMAT, Metastore, hive_table, served
-from tests.integration.hdfs_cluster import HdfsCluster
+from tests.integration.hdfs_cluster import HdfsCluster, running_hdfs
 from tests.service.iceberg_service import client, running, service_options
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table, golden_trips
 
 pytestmark = pytest.mark.jvm
 CASE = "h_all_indexes_120"
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    """A cluster of its own: nodes that were stopped and started count calls no more, and answer HTTP in pieces."""
+    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
