@@ -118,32 +118,32 @@ _COMMANDS = {
         help="Figures: write amplification, sizes, overlap of column ranges, key filters, bootstrap files, properties.",
     ),
     "compactions": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="compactions",
         help="Compactions and log compactions: what was planned, what is written, how to run it.",
     ),
     "clusterings": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="clusterings",
         help="Clusterings: what was planned, what is written, how to run it.",
     ),
     "cleans": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="cleans",
         help="Cleans: what was to be deleted, what was deleted, and the earliest instant that is kept.",
     ),
     "rollbacks": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="rollbacks",
         help="Rollbacks and restores: what they take back, and what they deleted.",
     ),
     "savepoints": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="savepoints",
         help="Savepoints: the files that they keep, by whom and why.",
     ),
     "indexings": CommandPlace(
-        module="hudi_bridge.cli.services",
+        module="hudi_bridge.cli.statistics",
         name="indexings",
         help="Indexes that were built: up to which instant, and whether they are complete.",
     ),

@@ -153,7 +153,7 @@ class Validity:
 
     @cached_property
     def _pending(self) -> frozenset[str]:
-        return frozenset(instant.requested_time for instant in self.data.timeline.instants if not instant.is_completed)
+        return self.data.timeline.pending_times()
 
     def missing_instant(self) -> str | None:
         """The first completed instant of the data table that was not written to the metadata table, None if all were.

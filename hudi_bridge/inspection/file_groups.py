@@ -97,6 +97,7 @@ class FileGroupHistories:
         self._planner = planner
         self._state = planner.state
         self._view = view_timeline(planner.state)
+        self._pending = planner.state.timeline.pending_times()
 
     def of_partitions(self, within: Iterable[str] | None = None) -> Iterator[GroupHistory]:
         """Yields the groups by partition and file id; with ``within``, of partitions with these paths alone.
@@ -170,7 +171,7 @@ class FileGroupHistories:
         instant, timeline = part.base_instant_time, self._state.timeline
         if timeline.is_committed(instant) and instant > self._view.query_instant:
             state = SliceState.LATER
-        elif any(pending.requested_time == instant for pending in timeline.instants if not pending.is_completed):
+        elif instant in self._pending:
             state = SliceState.PENDING
         else:
             state = SliceState.FAILED

@@ -36,13 +36,12 @@ from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.request import RowRequest, log_memory_bytes
 from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.splits.file_slice import LogFile
-from hudi_bridge.splits.partitions import partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_schema import scan_heads
-from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
+from hudi_bridge.timeline.instant_files import GroupId
 
 LOG_BLOCKS_SCHEMA = arrow_schema(
     partition_path=pa.string(),
@@ -162,8 +161,7 @@ class _LogsOfTable:
         self.planner: SplitPlanner = table.planner(as_of)
         self._path = None if path is None else path.strip("/")
         self._file_id = file_id
-        timeline = self.planner.state.timeline
-        self._pending = frozenset(instant.requested_time for instant in timeline.instants if not instant.is_completed)
+        self._pending = self.planner.state.timeline.pending_times()
 
     def slices(self) -> "Iterator[tuple[_LogSlice, list[_Block | _Problem]]]":
         """Yields each slice with log files that were asked for, and the blocks of these files, in file order.
@@ -238,6 +236,11 @@ class _LogSlice:
     base_instant_time: str | None
     logs: tuple[LogFile, ...]
     why_not_read: str | None = None
+
+    @property
+    def group(self) -> GroupId:
+        """Its file group."""
+        return self.partition_path, self.file_id
 
 
 def _log_slices(group: GroupHistory) -> Iterator[_LogSlice]:
@@ -497,7 +500,7 @@ def _record_batches(logs: _LogsOfTable, request: RowRequest, schema: pa.Schema) 
             if not entry.block.holds_records:
                 continue
             try:
-                decoder = decoder or BlockDecoder(_split(logs.planner, log_slice), request.needed)
+                decoder = decoder or BlockDecoder(logs.planner.split_without_files(log_slice.group), request.needed)
                 block = _with_content(logs.planner, entry, contents)
                 yield from _batches_of_block(decoder, log_slice, replace(entry, block=block), request, schema)
             except HudiReadError as error:
@@ -518,23 +521,6 @@ def _with_content(planner: SplitPlanner, entry: _Block, contents: dict[str, dict
         )
         contents[log.path] = {whole.offset: whole for whole in scan_blocks(data, log.path).blocks}
     return contents[log.path][block.offset]
-
-
-def _split(planner: SplitPlanner, log_slice: _LogSlice) -> RealtimeFileSplit:
-    """The slice without its files, for the decoder of its blocks."""
-    context = planner.context(QueryType.SNAPSHOT)
-    values = partition_values(log_slice.partition_path, planner.state.config, context.schema, context.path_columns)
-    return RealtimeFileSplit(
-        context=context,
-        partition_path=log_slice.partition_path,
-        partition_values=values or (),
-        file_id=log_slice.file_id,
-        base_instant_time=log_slice.base_instant_time or "",
-        base_path=None,
-        log_paths=(),
-        base_size_bytes=0,
-        log_size_bytes=0,
-    )
 
 
 def _batches_of_block(

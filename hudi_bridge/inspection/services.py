@@ -9,18 +9,16 @@ Source: ``ShowCompactionProcedure``, ``ShowClusteringProcedure``, ``ShowCleansPr
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
 from hudi_bridge.splits.file_slice import file_id_of, parse_base_file_name
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import Action, Instant, InstantState, instant_file_name, seconds_between, time_of
-from hudi_bridge.timeline.instant_files import read_commit_metadata, read_timeline_file
+from hudi_bridge.timeline.instant import Action, Instant, InstantState, clock, instant_file_name, seconds_between
+from hudi_bridge.timeline.instant_files import read_commit_metadata
 from hudi_bridge.timeline.records import (
     Record,
     map_field,
@@ -73,14 +71,18 @@ _COMPLETED_AS = {
     Action.CLUSTERING: Action.REPLACE_COMMIT,
 }
 _OPERATIONS = {Action.COMPACTION: "COMPACT", Action.LOG_COMPACTION: "LOG_COMPACT", Action.CLUSTERING: "CLUSTER"}
-_TO_END = {
+COMMANDS = {
     Action.COMPACTION: "CALL run_compaction(op => 'execute', table => …, instants => '{time}')",
-    Action.LOG_COMPACTION: "a writer with hoodie.log.compaction.inline=true",
+    Action.LOG_COMPACTION: "run the writer's table services, which finish it or take it back",
     Action.CLUSTERING: "CALL run_clustering(table => …, op => 'execute', instants => '{time}')",
     Action.CLEAN: "CALL run_clean(table => …), which finishes pending cleans first",
+    Action.INDEXING: "start HoodieIndexer again with --mode execute",
+}
+"""What finishes a pending service, by its action."""
+_TO_END = {
+    **COMMANDS,
     Action.ROLLBACK: "the next write, which finishes pending rollbacks first",
     Action.RESTORE: "CALL rollback_to_savepoint(table => …, instant_time => '{target}')",
-    Action.INDEXING: "HoodieIndexer --mode execute --instant-time {time}",
 }
 _END_OF_SAVEPOINT = "CALL delete_savepoint(table => …, instant_time => '{time}')"
 _PLANNED, _DONE, _FAILED = "planned", "done", "failed"
@@ -443,9 +445,10 @@ def _path(state: TableState, instant: Instant) -> str:
 def _read(state: TableState, instant: Instant) -> Record:
     """The record of an instant; empty if there is no such file, or if it is empty: some have no plan."""
     path = _path(state, instant)
-    if not state.storage.exists(path):
+    try:
+        data = state.storage.read_bytes(path)
+    except FileNotFoundError:
         return {}
-    data = read_timeline_file(state.storage, path)
     return parse_record(data, path) if data else {}
 
 
@@ -485,8 +488,6 @@ def _row(state: TableState, service: Service) -> Mapping[str, Any]:
 
 
 def _age(state: TableState, requested_time: str) -> float | None:
-    """The seconds since an instant; for an unknown time zone of writers, this machine's is used."""
-    moment = time_of(requested_time)
-    is_utc = state.config.timeline_timezone is TimelineTimezone.UTC
-    now = datetime.now(UTC) if is_utc else datetime.now(UTC).astimezone().replace(tzinfo=UTC)
-    return None if moment is None else max(0.0, (now - moment).total_seconds())
+    """The seconds since an instant; None if it is not a time."""
+    seconds = seconds_between(requested_time, clock(state.config.timeline_timezone))
+    return None if seconds is None else max(0.0, seconds)

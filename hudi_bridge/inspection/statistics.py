@@ -23,7 +23,7 @@ from hudi_bridge.indexes.footer_index import parse_footer_index
 from hudi_bridge.inspection.file_groups import FilesOfCommits
 from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
-from hudi_bridge.readers.base_formats.footers import BaseFileFooter
+from hudi_bridge.readers.base_formats.footers import BaseFileFooter, value_range
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.partitions import partition_values
 from hudi_bridge.splits.planner import BootstrapSources
@@ -390,15 +390,11 @@ def _footer(storage: Storage, split: RealtimeFileSplit) -> pq.FileMetaData | Hud
 
 def _range(footer: pq.FileMetaData, column: str) -> tuple[Any, Any] | None:
     """The least and the greatest value of a top-level column in a file; None if a row group does not tell them."""
-    ranges: list[tuple[Any, Any]] = []
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        chunks = map(group.column, range(group.num_columns))
-        statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
-        if statistics is None or not statistics.has_min_max:
-            return None
-        ranges.append((statistics.min, statistics.max))
-    return (min(least for least, _ in ranges), max(greatest for _, greatest in ranges)) if ranges else None
+    ranges = [value_range(footer, number, column) for number in range(footer.num_row_groups)]
+    present = [entry for entry in ranges if entry is not None]
+    if not present or len(present) < len(ranges):
+        return None
+    return min(least for least, _ in present), max(greatest for _, greatest in present)
 
 
 def _of_one_type(ranges: Sequence[tuple[Any, Any] | None]) -> list[tuple[Any, Any]]:

@@ -167,7 +167,7 @@ def build_read_context(
         record_key_fields=config.record_key_fields,
         populates_meta_fields=config.populates_meta_fields,
         committed_instants=frozenset(commit.requested_time for commit in timeline.commits()),
-        pending_instants=frozenset(instant.requested_time for instant in timeline.instants if not instant.is_completed),
+        pending_instants=timeline.pending_times(),
         timeline_start=shown.timeline_start,
         path_columns=path_columns,
         log_memory_bytes=options.log_memory_bytes,
@@ -490,6 +490,27 @@ class SplitPlanner:
             log_sizes=tuple(log.size_bytes for log in file_slice.log_files) if merged else (),
             source_path=source.path if source else None,
             source_size_bytes=source.size_bytes if source else 0,
+        )
+
+    def split_without_files(self, group: GroupId) -> RealtimeFileSplit:
+        """A split of a snapshot for a file group, without files, for readers of log blocks that no snapshot reads.
+
+        Raises:
+            UnsupportedTableError: the table's records cannot be merged correctly.
+        """
+        context = self.context(QueryType.SNAPSHOT)
+        path, file_id = group
+        values = partition_values(path, self.state.config, context.schema, context.path_columns)
+        return RealtimeFileSplit(
+            context=context,
+            partition_path=path,
+            partition_values=values or (),
+            file_id=file_id,
+            base_instant_time="",
+            base_path=None,
+            log_paths=(),
+            base_size_bytes=0,
+            log_size_bytes=0,
         )
 
     def partition_values(self, path: str, context: ReadContext) -> PartitionValues:

@@ -210,6 +210,13 @@ def time_of(instant: str) -> datetime | None:
     return seconds + timedelta(milliseconds=int(padded[SECONDS_LENGTH:]))
 
 
+def clock(timezone: TimelineTimezone) -> str:
+    """The current time as an instant of a timeline. For an unknown time zone of writers, this machine's is used."""
+    now = datetime.now(UTC)
+    moment = now if timezone is TimelineTimezone.UTC else now.astimezone()
+    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+
+
 def seconds_between(earlier: str, later: str) -> float | None:
     """The seconds from one instant to another; None if one of them is not a time."""
     first, second = time_of(earlier), time_of(later)

@@ -97,6 +97,10 @@ class Timeline:
             instant for instant in self.instants if not instant.is_completed and instant.action in COMMIT_ACTIONS
         )
 
+    def pending_times(self) -> frozenset[str]:
+        """The requested times of all instants that are requested or inflight, whatever their action."""
+        return frozenset(instant.requested_time for instant in self.instants if not instant.is_completed)
+
     def pending(self, action: Action) -> tuple[Instant, ...]:
         """The instants of one action that are requested or inflight."""
         return tuple(instant for instant in self.instants if not instant.is_completed and instant.action is action)

@@ -100,14 +100,17 @@ class BaseFileFooter:
         self._storage.cache.put(_stored_key(self._split, self._path), self._stored, len(self._stored))
 
 
-def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
-    """The least and greatest text of a top-level column in a row group; None if its statistics lack them."""
+def value_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[Any, Any] | None:
+    """The least and greatest value of a top-level column in a row group; None if its statistics lack them."""
     group = footer.row_group(row_group)
     chunks = map(group.column, range(group.num_columns))
     statistics = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
-    if statistics is None or not statistics.has_min_max:
-        return None
-    least, greatest = statistics.min, statistics.max
+    return None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max)
+
+
+def text_range(footer: pq.FileMetaData, row_group: int, column: str) -> tuple[str, str] | None:
+    """As ``value_range``; None if the values are no texts."""
+    least, greatest = value_range(footer, row_group, column) or (None, None)
     return (least, greatest) if isinstance(least, str) and isinstance(greatest, str) else None
 
 

@@ -16,7 +16,7 @@ from hudi_bridge.errors import CorruptTableError, HudiReadError, StorageError, T
 from hudi_bridge.splits.table_files import open_state
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
+from hudi_bridge.timeline.instant import InstantLike, clock, parse_query_instant
 from hudi_bridge.timeline.timeline import TableState
 from hudi_bridge.tools.checks import costs, files, indexes, properties, rows, timeline
 from hudi_bridge.tools.checks.examined import Examined, Progress
@@ -27,7 +27,6 @@ from hudi_bridge.tools.checks.findings import (
     Severity,
     SliceCost,
     age_text,
-    clock,
     hours_between,
     of_error,
     ordered,
@@ -65,7 +64,7 @@ def _leftovers(
     ``remedies`` are for a write that has not completed, and for one that has.
     """
     limit = examined.limits.pending_hours
-    pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
+    pending = examined.timeline.pending_times()
     for info in examined.storage.list_directory(folder):
         hours = hours_between(info.name, examined.now)
         if info.is_dir is not of_folders or info.name.endswith(_CHECKSUM) or hours is None or hours <= limit:

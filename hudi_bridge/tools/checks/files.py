@@ -76,7 +76,7 @@ def _metafile_finding(path: str, actual: str) -> Finding:
 
 def files_of_failed_writes(examined: Examined) -> Iterator[Finding]:
     """There are no data files of writes that have neither completed nor are under way."""
-    pending = {instant.requested_time for instant in examined.timeline.instants if not instant.is_completed}
+    pending = examined.timeline.pending_times()
     by_instant: dict[str, list[DataFile]] = defaultdict(list)
     for file in examined.files:
         is_own = file.base is not None or examined.logs_name_their_own_instant

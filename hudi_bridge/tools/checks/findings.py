@@ -6,14 +6,12 @@ Where Hudi has an option for a limit, its default is used.
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows, size_text
-from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.timeline.instant import seconds_between
 
@@ -300,12 +298,6 @@ class Limits:
     files: int = 20_000
 
 
-def clock(timezone: TimelineTimezone) -> str:
-    """The current time as an instant of a timeline. For an unknown time zone of writers, this machine's is used."""
-    now = datetime.now(UTC)
-    return _spelled(now if timezone is TimelineTimezone.UTC else now.astimezone())
-
-
 def hours_between(earlier: str, later: str) -> float | None:
     """The hours from one instant to another; None if one of them is not a time."""
     seconds = seconds_between(earlier, later)
@@ -317,7 +309,3 @@ def age_text(hours: float) -> str:
     if hours < 1:
         return f"{hours * 60:.0f} minutes"
     return f"{hours:.0f} hours" if hours < 72 else f"{hours / 24:.0f} days"  # noqa: PLR2004 - three days
-
-
-def _spelled(moment: datetime) -> str:
-    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"

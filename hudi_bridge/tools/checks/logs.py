@@ -44,7 +44,7 @@ class LogChecks:
     def instants(self) -> Iterator[Finding]:
         """The instants of blocks are on the timeline, and the instants that rollbacks undo are not."""
         timeline = self._examined.timeline
-        pending = {instant.requested_time for instant in timeline.instants if not instant.is_completed}
+        pending = timeline.pending_times()
         undone = self._undone()
         for file_slice, log, scan in self._scans():
             if isinstance(scan, HudiReadError):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptTableError, HudiReadError
+from hudi_bridge.inspection.services import COMMANDS
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, InstantState, parse_instant_file_name, time_of
@@ -25,13 +26,6 @@ _FILES, _ORDER, _GAPS, _PENDING, _ROLLBACKS = (
 )
 _PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 """Actions whose requested file has the plan, which is needed to finish them and to read the table meanwhile."""
-_SERVICES = {
-    Action.COMPACTION: "CALL run_compaction(op => 'execute', table => …, instants => '{time}')",
-    Action.LOG_COMPACTION: "run the writer's table services, which finish it or take it back",
-    Action.CLUSTERING: "CALL run_clustering(table => …, op => 'execute', instants => '{time}')",
-    Action.CLEAN: "CALL run_clean(table => …), which finishes pending cleans first",
-    Action.INDEXING: "start HoodieIndexer again with --mode execute",
-}
 _ROLLBACK = (
     "CALL rollback_to_instant(table => …, instant_time => '{time}'), or start a writer, which rolls failed writes back"
 )
@@ -209,12 +203,12 @@ def pending_actions(examined: Examined) -> Iterator[Finding]:
         if instant.is_completed:
             continue
         hours = hours_between(instant.requested_time, examined.now)
-        is_service = instant.action in _SERVICES or _is_clustering(examined, instant)
+        is_service = instant.action in COMMANDS or _is_clustering(examined, instant)
         limit = examined.limits.service_hours if is_service else examined.limits.pending_hours
         if hours is None or hours <= limit:
             recent.append(instant)
             continue
-        remedy = _SERVICES.get(Action.CLUSTERING if is_service and instant.action in COMMIT_ACTIONS else instant.action)
+        remedy = COMMANDS.get(Action.CLUSTERING if is_service and instant.action in COMMIT_ACTIONS else instant.action)
         yield Finding(
             severity=Severity.WARNING,
             check=_PENDING,

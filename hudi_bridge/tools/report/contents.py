@@ -22,10 +22,10 @@ from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import Action, InstantLike, parse_query_instant, seconds_between
+from hudi_bridge.timeline.instant import Action, InstantLike, clock, parse_query_instant, seconds_between
 from hudi_bridge.tools.checks.examination import doctor
 from hudi_bridge.tools.checks.examined import Progress
-from hudi_bridge.tools.checks.findings import Diagnosis, Limits, SliceCost, clock
+from hudi_bridge.tools.checks.findings import Diagnosis, Limits, SliceCost
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_of
 from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
 

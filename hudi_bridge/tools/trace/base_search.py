@@ -21,7 +21,6 @@ from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.splits.file_slice import parse_log_file_name
-from hudi_bridge.splits.partitions import partition_values
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import FileInfo, Storage
@@ -177,7 +176,7 @@ def slices_to_search(
             others.setdefault((path, file_id), []).append(log_path)
     slices = []
     for group in sorted(others):
-        split = splits.get(group) or _empty_split(group, planner)
+        split = splits.get(group) or planner.split_without_files(group)
         # In older layouts, log files written after a pending compaction have its instant, and a snapshot reads them.
         slices.append((split, tuple(path for path in others[group] if path not in split.log_paths)))
     return slices
@@ -198,19 +197,3 @@ def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> lis
     ]
     uncounted.sort(key=lambda item: item[0].sort_key)
     return [(name.file_id, path) for name, path in uncounted]
-
-
-def _empty_split(group: GroupId, planner: SplitPlanner) -> RealtimeFileSplit:
-    context = planner.context(QueryType.SNAPSHOT)
-    values = partition_values(group[0], planner.state.config, context.schema, context.path_columns)
-    return RealtimeFileSplit(
-        context=context,
-        partition_path=group[0],
-        partition_values=values or (),
-        file_id=group[1],
-        base_instant_time="",
-        base_path=None,
-        log_paths=(),
-        base_size_bytes=0,
-        log_size_bytes=0,
-    )
