@@ -3,6 +3,7 @@ logged once per process.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,6 +23,8 @@ PARTITIONS = "partitions"
 SLICES = "file slices"
 _LOG = logging.getLogger(__name__)
 _given: set[str] = set()
+_FILES_NAMED = 5
+_messages_of_files: defaultdict[str, set[str]] = defaultdict(set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +139,26 @@ def warn_of_schema_beside_commits(table_path: str, source: str) -> None:
 
 def warn_of_missing_meta_columns(table_path: str, path: str, names: Iterable[str]) -> None:
     """Warns that a file lacks meta columns, although hoodie.populate.meta.fields is true: they are null, as in Hudi."""
-    _warn_once(f"{masked(table_path)}: meta columns that {path} lacks are null: {', '.join(names)}")
+    _warn_of_file(table_path, f"meta columns that {path} lacks are null: {', '.join(names)}")
 
 
 def warn_of_foreign_rows(table_path: str, path: str, column: str, text: str) -> None:
     """Warns that the meta columns of rows name another file or partition; the rows are returned, as in Hudi."""
-    _warn_once(
-        f"{masked(table_path)}: the rows of {path} are those of another file, as their {column} {text!r} says; was it "
-        "put in the place of this one?"
+    _warn_of_file(
+        table_path,
+        f"the rows of {path} are those of another file, as their {column} {text!r} says; was it put in the place of "
+        "this one?",
     )
+
+
+def _warn_of_file(table_path: str, message: str) -> None:
+    """Warns of a few files of each table alone: of a copied table, thousands may be alike."""
+    messages = _messages_of_files[table_path]
+    if message in messages or len(messages) > _FILES_NAMED:
+        return
+    messages.add(message)
+    named = message if len(messages) <= _FILES_NAMED else "of more files like these, nothing is said"
+    _LOG.warning("%s: %s", masked(table_path), named)
 
 
 def _warn_once(message: str) -> None:

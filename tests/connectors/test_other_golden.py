@@ -14,6 +14,7 @@ from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_base_formats, golden_bootstrapped
 from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import MERGED_BY_TRINO, ONE_OF_EACH_KIND, OTHERS, source_of
+from tests.support.polars_rows import differences_in_polars
 
 KINDS = {kind for _, kind in ONE_OF_EACH_KIND}
 SNAPSHOTS = {case: name for (case, kind), name in ONE_OF_EACH_KIND.items() if kind == "snapshot"}
@@ -42,7 +43,7 @@ def test_duckdb(name: str) -> None:
 def test_polars(name: str) -> None:
     query, options = OTHERS[name]
     frame = scan_dataset(dataset_of(query, HudiTable.open(query.table, options=options))).collect()
-    assert differences(answer_of(query), frame.to_arrow()) == []
+    assert differences_in_polars(answer_of(query), frame.to_arrow()) == []
 
 
 @pytest.mark.parametrize("query", TABLES.values(), ids=TABLES)

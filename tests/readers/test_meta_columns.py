@@ -177,6 +177,18 @@ def test_logs_of_two_partitions_are_exchanged(tmp_path: Path, caplog: pytest.Log
     assert not examine(table.folder).findings or examine(table.folder).worst < Severity.WARNING
 
 
+def test_of_many_files_a_few_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = TableWriter(folder=tmp_path / "t", partition_fields=("value",)).create()
+    logs = []
+    for number in range(20):
+        row = {"id": str(number), "ts": 1, "value": f"p{number}"}
+        block = table.data_block(at(1), [row], partition="elsewhere", file_id=f"f{number}-0")
+        logs.append(table.log_file(at(1), [block], partition=row["value"], file_id=f"f{number}-0"))
+    table.commit(at(1), wrote=logs)
+    warnings = warnings_of(lambda: HudiTable.open(table.folder).snapshot().to_table(), caplog, str(table.folder))
+    assert ["of more files like these, nothing is said" in warning for warning in warnings] == [False] * 5 + [True]
+
+
 @pytest.mark.parametrize(
     ("name", "query"),
     [

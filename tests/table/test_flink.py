@@ -14,6 +14,7 @@ from hudi_bridge.options import READ_AS_RELEASE_KEY
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_flink
 from tests.support.golden_queries import answer_of, dataset_of, parsed
+from tests.support.polars_rows import differences_in_polars
 
 
 class Asked(NamedTuple):
@@ -88,7 +89,7 @@ def test_duckdb(name: str) -> None:
 def test_polars(name: str) -> None:
     query = ASKED[name].query
     found = scan_dataset(dataset_of(query, ASKED[name].open())).collect().to_arrow()
-    assert differences(*as_hudi_has_them(answer_of(query), found)) == []
+    assert differences_in_polars(*as_hudi_has_them(answer_of(query), found)) == []
 
 
 def as_hudi_has_them(expected: pa.Table, found: pa.Table) -> tuple[pa.Table, pa.Table]:
