@@ -147,7 +147,7 @@ dist: ## Build sdist and wheel; try the wheel in fresh environments, bare and wi
 lowest: $(LOWEST)/.installed $(LOWEST)-core/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)-core/bin/python -m pytest $(SPREAD) --core -m "$(QUICK) and not extra and not heavy" --hypothesis-profile=quick \
 		--ignore=tests/properties --ignore=tests/robustness --ignore=tests/project
-	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without hudi --without playwright --without pyspark \
+	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without playwright --without pyspark \
 		-m "$(QUICK) and not heavy" --hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness \
 		--ignore=tests/properties --ignore=tests/project --ignore=tests/random --ignore=tests/table/test_golden.py
 	$(LOWEST)/bin/python -m pytest $(LIBRARY_TESTS)

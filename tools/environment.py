@@ -21,10 +21,6 @@ OLDEST = ("python3.11", "python3.12")
 """Interpreters to look for, before the one that runs this, where the oldest one counts."""
 EXTRAS = "azure,cli,duckdb,gcs,glue,hdfs,hive,iceberg,polars,serve"
 
-OLD_COMPANIONS = {
-    "click": "8.2.0",  # Typer 0.16 imports names that later releases of Click deprecate
-}
-"""Versions that go with the lowest ones of other packages."""
 NEVER_LOWEST = {"pyspark"}
 """Tested by ``make spark``, in a separate environment."""
 
@@ -170,7 +166,7 @@ def pinned_lines() -> list[str]:
 
 
 def lowest_versions(extras: Iterable[str]) -> dict[str, str]:
-    """The lowest version of each dependency that the package and these extras allow, and of what must be as old.
+    """The lowest version of each dependency that the package and these extras allow.
 
     An extra may need a higher one than the package alone.
     """
@@ -181,7 +177,7 @@ def lowest_versions(extras: Iterable[str]) -> dict[str, str]:
     for name, version in map(lower_bound, requirements):
         if name not in NEVER_LOWEST:
             versions[name] = max(versions.get(name, "0"), version, key=release)
-    return versions | OLD_COMPANIONS
+    return versions
 
 
 def release(version: str) -> tuple[int, ...]:
