@@ -84,7 +84,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     ),
     ".venv-lowest": Environment(
         requirements=("-e", f".[{EXTRAS},daft,dask,lance,ray]", "--group", "lowest"),
-        unpinned=frozenset({"botocore", "s3transfer"}),  # their versions go with that of boto3
+        unpinned=frozenset({"botocore", "polars-runtime-32", "s3transfer"}),  # they go with boto3 and Polars
         is_lowest=True,
         is_oldest=True,
     ),

@@ -329,7 +329,7 @@ def other_base_of(name: str, column: str, value: str) -> Callable[[Path], Path]:
             (piece.base_file for piece in HudiTable.open(table).file_slices() if piece.base_file is not None),
             key=lambda one: one.size_bytes,
         )
-        rows = pq.read_table(table / base.path)
+        rows = pq.ParquetFile(table / base.path).read()
         texts: Any = pa.array([value] * len(rows))
         pq.write_table(rows.set_column(rows.schema.get_field_index(column), column, texts), table / base.path)
         return table
@@ -540,8 +540,8 @@ def test_a_key_in_two_partitions_is_found_if_the_index_is_global(tmp_path: Path)
         other = next(piece for piece in others if piece.partition_path != one.partition_path)
         assert one.base_file is not None
         assert other.base_file is not None
-        (key,) = pq.read_table(table / one.base_file.path).column("_hoodie_record_key").slice(0, 1).to_pylist()
-        rows = pq.read_table(table / other.base_file.path)
+        (key,) = pq.ParquetFile(table / one.base_file.path).read().column("_hoodie_record_key").slice(0, 1).to_pylist()
+        rows = pq.ParquetFile(table / other.base_file.path).read()
         place = rows.schema.get_field_index("_hoodie_record_key")
         keys: Any = pa.array([key, *rows.column(place).to_pylist()[1:]])
         pq.write_table(rows.set_column(place, "_hoodie_record_key", keys), table / other.base_file.path)
