@@ -379,8 +379,9 @@ def _refuse_unsupported(properties: Mapping[str, str], layout: TableLayout) -> N
         raise UnsupportedTableError("base file format", "several formats in one table", "one format")
 
     log_format = _first(properties, _LOG_FORMAT_KEYS) or _LOG_FORMAT
-    if log_format.upper() != _LOG_FORMAT and not layout.has_native_logs:
-        raise UnsupportedTableError("log file format", log_format, _LOG_FORMAT)
+    log_formats = (_LOG_FORMAT, *layout.native_log_formats)
+    if log_format.upper() not in log_formats:
+        raise UnsupportedTableError("log file format", log_format, ", ".join(log_formats))
     for key in (_UPDATES_ON_SAME_ORDER_KEY, f"{_MERGE_PREFIX}{_UPDATES_ON_SAME_ORDER_KEY}"):
         if not _flag(properties, key, default=True):
             raise UnsupportedTableError("property of the payload", f"{key}=false", "true, as by default")

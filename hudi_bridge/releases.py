@@ -188,7 +188,8 @@ class TableLayout:
     ``logs_name_their_own_instant``: log files are named after the instant that wrote them, not after that of their base
     file (``FSUtils.makeLogFileName``, ``HoodieTableVersion.EIGHT``).
 
-    ``has_native_logs``: log files may be whole Parquet files (RFC-103).
+    ``native_log_formats``: the formats, in Hudi's words, of log files that are whole files in a format of base files
+    (RFC-103, ``HoodieFileFormat``), beside those of blocks; such tables may state one as the format of their logs.
 
     ``states_merge_mode``: the merge mode of the properties decides, not the payload class
     (``HoodieTableConfig.inferMergingConfigs``).
@@ -206,7 +207,7 @@ class TableLayout:
     has_completion_times: bool
     archives_in_logs: bool
     logs_name_their_own_instant: bool
-    has_native_logs: bool
+    native_log_formats: tuple[str, ...]
     states_merge_mode: bool
     metadata_has_all_rollbacks: bool
     is_of_one_series: bool
@@ -219,7 +220,7 @@ _LAYOUT_1 = TableLayout(
     has_completion_times=False,
     archives_in_logs=True,
     logs_name_their_own_instant=False,
-    has_native_logs=False,
+    native_log_formats=(),
     states_merge_mode=False,
     metadata_has_all_rollbacks=True,
     is_of_one_series=False,
@@ -231,19 +232,24 @@ _LAYOUT_2 = TableLayout(
     has_completion_times=True,
     archives_in_logs=False,
     logs_name_their_own_instant=True,
-    has_native_logs=False,
+    native_log_formats=(),
     states_merge_mode=True,
     metadata_has_all_rollbacks=False,
     is_of_one_series=True,
 )
 _OF_1_1 = replace(_LAYOUT_2, oldest_release=Release.V1_1)
+_OF_MAIN = replace(
+    _OF_1_1,
+    is_released=False,
+    native_log_formats=("PARQUET", "ORC", "HFILE", "LANCE"),
+)
 
 TABLE_LAYOUTS: Mapping[int, TableLayout] = {
     5: _LAYOUT_1,
     6: _LAYOUT_1,
     8: _LAYOUT_2,
     9: _OF_1_1,
-    10: replace(_OF_1_1, is_released=False, has_native_logs=True),
+    10: _OF_MAIN,
 }
 """The layouts by table version. Version 10 is that of Hudi's main branch after 1.2; an option has it read."""
 

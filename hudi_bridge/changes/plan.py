@@ -26,7 +26,6 @@ from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupC
 from hudi_bridge.changes.writes import CommitWrites, FilesOfChanges, range_writes, whole_groups
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import CdcMode, QueryType, TableType
-from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.partitions import matching_partitions
@@ -228,9 +227,6 @@ class _Planning:
     def step(self, commit: CommitWrites) -> Iterator[ChangeSplit]:
         """The changes of one commit to a table with change data capture."""
         logged = {group: paths for group in commit.groups if (paths := commit.cdc_paths(group))}
-        for path in (path for paths in logged.values() for path in paths):
-            # Raises for a native log file that is not Parquet, or that this table version does not have.
-            parse_log_file_name(path.rpartition("/")[2], native=self.newest.state.config.layout.has_native_logs)
         self.files.require_files(commit, [path for paths in logged.values() for path in paths])
         compared = [group for group in commit.touched if group not in logged]
         before_of = [*compared, *(logged if self.newest.state.config.cdc_mode is CdcMode.OP_KEY_ONLY else ())]

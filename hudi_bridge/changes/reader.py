@@ -6,7 +6,7 @@ A block of change data has one Avro record per change. Its fields depend on the 
     DATA_BEFORE         op, record_key, before          the image after is read from the slice after
     DATA_BEFORE_AFTER   op, ts_ms, before, after
 
-A native log file of change data, from table version 10 on, is a Parquet file with these fields as columns.
+A block may also have these fields as columns, with the images as structs.
 
 Source: ``HoodieCDCUtils``, ``HoodieCDCLogRecordIterator``, ``CDCFileGroupIterator``.
 """
@@ -35,7 +35,7 @@ from hudi_bridge.changes.slice_differences import StateChanges, all_rows, rows_o
 from hudi_bridge.changes.split import AFTER, BEFORE, OPERATION, ChangeSplit, GroupChange
 from hudi_bridge.errors import CorruptLogFileError
 from hudi_bridge.logformat.avro_columns import decode_avro_block
-from hudi_bridge.logformat.block import LogBlock, is_native_name, native_changes
+from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Column
@@ -53,12 +53,12 @@ _OPERATIONS = (INSERT, UPDATE, DELETE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LoggedRows:
-    """The rows of a block or of a native log file; ``avro`` is the type of the rows in a block."""
+    """The rows of a block; ``avro`` is their type, None if they are stored as columns."""
 
     rows: pa.RecordBatch
-    path: str
-    offset: int
+    block: LogBlock
     avro: AvroRecord | None
+    stored_as: StoredAs
 
     def type_of_image(self, name: str) -> AvroRecord | None:
         """The Avro type of an image; None if it is not a record."""
@@ -67,7 +67,7 @@ class _LoggedRows:
 
     def corrupt(self, actual: str, expected: str) -> CorruptLogFileError:
         """The error for unexpected content of the file."""
-        return CorruptLogFileError(self.path, self.offset, actual, expected)
+        return CorruptLogFileError(self.block.path, self.block.offset, actual, expected)
 
 
 class ChangeLog:
@@ -91,10 +91,6 @@ class ChangeLog:
                 data = self._read.storage.read_bytes(path)
             except FileNotFoundError as error:
                 raise data_file_gone(self._read.storage, self._image, path) from error
-            if is_native_name(path):
-                rows = native_changes(pa.py_buffer(data), path)
-                yield self._of_rows(_LoggedRows(rows=rows, path=path, offset=0, avro=None))
-                continue
             scan = scan_blocks(data, path)
             for corrupt in scan.corrupt:
                 raise CorruptLogFileError(path, corrupt.offset, corrupt.reason, "whole blocks of change data")
@@ -102,12 +98,16 @@ class ChangeLog:
                 yield self._of_block(block)
 
     def _of_block(self, block: LogBlock) -> Changes:
+        columns, content, path, offset = block.kind.columns, block.content, block.path, block.content_offset
+        if block.block_type is BlockType.CDC_DATA and columns is not None:
+            rows = columns.decode(content, columns.schema(content, path, offset).names, path, offset)
+            return self._of_rows(_LoggedRows(rows=rows, block=block, avro=None, stored_as=columns.stored_as))
         if block.block_type is not BlockType.CDC_DATA or block.schema_text is None:
             actual = f"a {block.block_type.name} block" if block.schema_text else "a block without SCHEMA"
             raise CorruptLogFileError(block.path, block.offset, actual, "a block of change data")
         writer = parse_avro_schema(block.schema_text, block.path, block.offset)
-        rows = decode_avro_block(block.content, writer, None, block.path, block.content_offset)
-        return self._of_rows(_LoggedRows(rows=rows, path=block.path, offset=block.offset, avro=writer))
+        rows = decode_avro_block(content, writer, None, path, offset)
+        return self._of_rows(_LoggedRows(rows=rows, block=block, avro=writer, stored_as=StoredAs.AVRO))
 
     def _of_rows(self, logged: _LoggedRows) -> Changes:
         rows = logged.rows
@@ -143,9 +143,8 @@ class ChangeLog:
         """Stored images converted to the table's columns."""
         schema = self._image.schema
         fields = pa.schema(list(stored.type)) if avro is None else arrow_schema(avro)
-        stored_as = StoredAs.PARQUET if avro is None else StoredAs.AVRO
         evolution = plan_file_evolution(
-            fields, schema, self._group.instant, self._image, logged.path, stored_as=stored_as
+            fields, schema, self._group.instant, self._image, logged.block.path, stored_as=logged.stored_as
         )
         batch = pa.RecordBatch.from_arrays(stored.flatten(), schema=fields)
         return structs(evolution.apply(batch).columns, schema.names, stored.is_null())

@@ -38,6 +38,7 @@ from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.avro import AvroRecord, parse_avro_schema
+from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.storage.storage import Storage
 
@@ -403,6 +404,14 @@ class _DataBlock:
         return cls(block=block, hfile=HFileInMemory(source), writer=_writer(block))
 
 
+def _deleted_keys(block: LogBlock) -> pa.StringArray:
+    if block.kind.columns is None:
+        return parse_delete_block(block).record_keys
+    content, path, offset = block.content, block.path, block.content_offset
+    keys: pa.StringArray = block.kind.columns.decode(content, (RECORD_KEY_COLUMN,), path, offset).column(0)
+    return keys
+
+
 def _part(kind: RecordKind, block: LogBlock) -> pa.Table | _DataBlock:
     """The deletes of a log block, or its records.
 
@@ -412,7 +421,7 @@ def _part(kind: RecordKind, block: LogBlock) -> pa.Table | _DataBlock:
     """
     match block.block_type:
         case BlockType.DELETE:
-            return deletes_of(kind, parse_delete_block(block).record_keys)
+            return deletes_of(kind, _deleted_keys(block))
         case BlockType.HFILE_DATA:
             return _DataBlock.of(block)
         case _:

@@ -126,7 +126,7 @@ class FileGroupHistories:
         others: dict[str, list[FileSlice]] = defaultdict(list)
         in_slices = {file for group in committed.values() for part in group.slices for file in paths_of(part)}
         for info in stored:
-            log = parse_log_file_name(info.name, native=self._view.has_native_logs)
+            log = parse_log_file_name(info.name)
             if log is not None and log.is_cdc:
                 changes[log.file_id].append(LogFile(path=info.path, name=log, size_bytes=info.size_bytes))
             elif stored_path(info.path) not in in_slices and (part := _uncommitted(path, info, log)) is not None:

@@ -24,10 +24,11 @@ from hudi_bridge.config import QueryType
 from hudi_bridge.errors import CorruptLogFileError, HudiReadError, QueryError
 from hudi_bridge.inspection.file_groups import FileGroupHistories, GroupHistory, SliceState, SliceVersion
 from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
-from hudi_bridge.logformat.block import LogBlock, is_native, is_native_name, positions_of
+from hudi_bridge.logformat.block import LogBlock, positions_of
 from hudi_bridge.logformat.delete_records import parse_delete_block
 from hudi_bridge.logformat.hfile_blocks import TRAILER_SIZE, HFileSource, parse_trailer
-from hudi_bridge.logformat.layout import COUNT_FIELD, HEADER_ENTRY, SIZE_FIELD, BlockType
+from hudi_bridge.logformat.kinds import PARQUET_ROWS, ColumnRows
+from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
 from hudi_bridge.merge.arrays import Column, Positions
@@ -86,7 +87,6 @@ _KINDS = {
     BlockType.DELETE: "deletes",
     BlockType.AVRO_DATA: "rows (Avro)",
     BlockType.HFILE_DATA: "rows (HFile)",
-    BlockType.PARQUET_DATA: "rows (Parquet)",
     BlockType.CDC_DATA: "change data",
 }
 _DAMAGED, _ROLLBACK = "damaged", "rollback"
@@ -363,7 +363,7 @@ def _block_row(storage: Storage, log_slice: _LogSlice, entry: _Block | _Problem)
     }
     if isinstance(entry, _Problem):
         return row | {"kind": _DAMAGED, "counts": False, "offset": entry.offset, "problem": entry.reason}
-    block, size = entry.block, _content_bytes(entry.block)
+    block, size = entry.block, entry.block.content_bytes
     rows = deletes = problem = None
     try:
         rows, deletes = _numbers_of_records(storage, entry.log, block)
@@ -372,7 +372,7 @@ def _block_row(storage: Storage, log_slice: _LogSlice, entry: _Block | _Problem)
         problem, positions = str(error), None
     return row | {
         "block": entry.number,
-        "kind": _ROLLBACK if block.is_rollback else _KINDS[block.block_type],
+        "kind": _kind_of(block),
         "instant_time": block.instant_time,
         "counts": entry.counts,
         "why_not": entry.why_not,
@@ -392,12 +392,10 @@ def _block_row(storage: Storage, log_slice: _LogSlice, entry: _Block | _Problem)
     }
 
 
-def _content_bytes(block: LogBlock) -> int:
-    """The size of the content, of which the block may hold the first bytes only."""
-    if is_native_name(block.path):
-        return block.size_bytes
-    footer = sum(HEADER_ENTRY.size + len(text.encode()) for text in block.footer.values())
-    return block.offset + block.size_bytes - block.content_offset - COUNT_FIELD.size - footer - SIZE_FIELD.size
+def _kind_of(block: LogBlock) -> str:
+    if isinstance(block.kind.rows, ColumnRows):
+        return f"rows ({block.kind.rows.stored_as})"
+    return _ROLLBACK if block.is_rollback else _KINDS[block.block_type]
 
 
 def _numbers_of_records(storage: Storage, log: LogFile, block: LogBlock) -> tuple[int | None, int | None]:
@@ -407,29 +405,36 @@ def _numbers_of_records(storage: Storage, log: LogFile, block: LogBlock) -> tupl
         CorruptLogFileError: the content is damaged.
         StorageError: the file cannot be read.
     """
-    size, path, start = _content_bytes(block), block.path, block.content_offset
+    size, path, start = block.content_bytes, block.path, block.content_offset
     if block.kind.has_plain_rows:
         if block.content.size < _CONTENT_HEAD.size:
             raise CorruptLogFileError(path, start, f"{block.content.size} bytes", "a version and a number of records")
         return int(_CONTENT_HEAD.unpack_from(block.content)[1]), None
     is_whole = block.content.size == size
+    columns = block.kind.rows if isinstance(block.kind.rows, ColumnRows) else block.kind.columns
+    if columns is not None:
+        rows = _rows_of_columns(storage, log, block, columns)
+        return (None, rows) if block.kind.holds_deletes else (rows, None)
     if block.kind.holds_deletes:
         whole = block if is_whole else replace(block, content=_range(storage, log, start, size))
-        if is_native(whole):
-            return None, _rows_of_parquet(pa.BufferReader(whole.content), path, start)
         return None, len(parse_delete_block(whole))
-    if block.block_type is BlockType.PARQUET_DATA:
-        if is_whole:
-            return _rows_of_parquet(pa.BufferReader(block.content), path, start), None
-        with storage.open_input(log.path, log.size_bytes) as file:
-            part = _PartOfFile(lambda begin, length: storage.read_range(file, path, start + begin, length), size)
-            return _rows_of_parquet(pa.PythonFile(part), path, start), None
     if block.block_type is BlockType.HFILE_DATA:
         first = max(0, size - TRAILER_SIZE)
         tail = block.content.slice(first) if is_whole else _range(storage, log, start + first, size - first)
         source = HFileSource(buffer=tail, path=path, offset=start, start=first, total_bytes=size)
         return parse_trailer(source).entry_count, None
     return None, None
+
+
+def _rows_of_columns(storage: Storage, log: LogFile, block: LogBlock, columns: ColumnRows) -> int:
+    size, path, start = block.content_bytes, block.path, block.content_offset
+    if columns is not PARQUET_ROWS:
+        return columns.size(_range(storage, log, start, size))[0]
+    if block.content.size == size:
+        return _rows_of_parquet(pa.BufferReader(block.content), path, start)
+    with storage.open_input(log.path, log.size_bytes) as file:
+        part = _PartOfFile(lambda begin, length: storage.read_range(file, path, start + begin, length), size)
+        return _rows_of_parquet(pa.PythonFile(part), path, start)
 
 
 def _range(storage: Storage, log: LogFile, start: int, size: int) -> pa.Buffer:
@@ -510,7 +515,7 @@ def _record_batches(logs: _LogsOfTable, request: RowRequest, schema: pa.Schema) 
 def _with_content(planner: SplitPlanner, entry: _Block, contents: dict[str, dict[int, LogBlock]]) -> LogBlock:
     """The block with all of its content; a file is read once, and the one before it is let go."""
     block, log = entry.block, entry.log
-    if block.content.size == _content_bytes(block):
+    if block.content.size == block.content_bytes:
         return block
     if log.path not in contents:
         contents.clear()

@@ -1,22 +1,13 @@
-"""Parses one log block: in a log file, as ``HoodieLogFileReader.readBlock`` does, or a native log file in its place.
+"""Parses one block of a log file, as ``HoodieLogFileReader.readBlock`` does.
 
 The layout of a block is described in ``layout``. ``scan`` has checked that the block is complete, so parts that do not
 fill it are an error, as in Hudi. The bytes come from memory, or from a file that is read in parts: ``ByteSource``.
-
-A native log file is a whole Parquet file, as Hudi's main branch writes them from table version 10 on. The header of the
-block is in the file's key-value metadata, either as one JSON object under ``hudi.log.format.metadata`` or as one entry
-for each key with the prefix ``hudi.log.format.``; the main branch has written both. The file name has the kind: rows
-(``log``), deletes (``deletes`` or ``delete``), or change data. Deletes have a record key and the ordering fields as
-columns. Change data has the fields of a change data block as columns, with the images as structs, and no header.
-
-Source: RFC-103; ``NativeLogFooterMetadata``, ``HoodieNativeLogFileReader``, ``HoodieNativeDeleteBlock``,
-``HoodieNativeCDCLogger``.
 """
 
 import base64
-import json
 import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -40,19 +31,13 @@ from hudi_bridge.logformat.layout import (
     CommandType,
     HeaderKey,
 )
-from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.schema.evolve import StoredAs
-from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 
 # A regular expression searches any buffer in place; ``bytes.find`` would need a copy.
 _NEXT_MAGIC = re.compile(re.escape(MAGIC))
-PARQUET_MAGIC = b"PAR1"
-_PREFIX = "hudi.log.format."
-_DOCUMENT = f"{_PREFIX}metadata"
-_VERSION = "VERSION"
-_KIND = re.compile(r"_(?P<version>\d+)\.(?P<kind>log|deletes?|cdc)\.parquet$")
-_NEWEST_VERSION = LOG_FORMAT_VERSION + 1
-_INSTANT = re.compile(r"_([^_/]+)_\d+\.[a-z]+\.parquet$")
+_CONTINUATION = 0x80
+_MAX_VARINT_BYTES = 9
+"""Nine groups of seven bits are all of a number that is not negative."""
 
 
 class ByteSource(Protocol):
@@ -98,7 +83,7 @@ class LogBlock:
 
     ``content`` is a slice of the file's bytes, not a copy. ``header`` and ``footer`` also keep keys that are not in
     ``HeaderKey``. ``offset`` is the position of the magic, ``content_offset`` that position for the content;
-    ``size_bytes`` includes the magic.
+    ``size_bytes`` includes the magic. ``native_kind`` is how the block is read if it is a file of its own.
     """
 
     block_type: BlockType
@@ -110,11 +95,20 @@ class LogBlock:
     offset: int
     content_offset: int
     size_bytes: int
+    native_kind: BlockKind | None = None
 
     @property
     def kind(self) -> BlockKind:
-        """How blocks of this type are read."""
-        return BLOCK_KINDS[self.block_type]
+        """How the block is read."""
+        return self.native_kind or BLOCK_KINDS[self.block_type]
+
+    @property
+    def content_bytes(self) -> int:
+        """The size of the content, even if ``content`` has only its first bytes."""
+        if self.native_kind is not None:
+            return self.size_bytes
+        footer = sum(HEADER_ENTRY.size + len(text.encode()) for text in self.footer.values())
+        return self.offset + self.size_bytes - self.content_offset - COUNT_FIELD.size - footer - SIZE_FIELD.size
 
     @property
     def is_data(self) -> bool:
@@ -222,104 +216,65 @@ def parse_block(source: ByteSource, offset: int, path: str) -> LogBlock:
     )
 
 
-def native_block(content: pa.Buffer, path: str) -> LogBlock:
-    """The single block of a native log file.
-
-    Raises:
-        CorruptLogFileError: the file is not readable Parquet, or its metadata are not a log block's header.
-        UnsupportedTableError: it has change data, or its format is newer.
-    """
-    name = _KIND.search(path)
-    if name is None or name["kind"] == "cdc":
-        raise UnsupportedTableError("log file", f"native log file {path}", "rows and deletes as Parquet")
-    stored = parquet_block_schema(content, path, 0).metadata or {}
-    texts = _texts({key.decode(): value.decode("utf-8", "replace") for key, value in stored.items()}, path)
-    version = texts.pop(_VERSION, str(LOG_FORMAT_VERSION)).strip()
-    if not version.isdecimal() or int(version) > _NEWEST_VERSION:
-        raise UnsupportedTableError("log format", f"version {version} of {path}", f"up to {_NEWEST_VERSION}")
-    header: dict[int, str] = {HeaderKey[key]: text for key, text in texts.items() if key in HeaderKey.__members__}
-    instant = _INSTANT.search(path)
-    if instant is not None:
-        header.setdefault(HeaderKey.INSTANT_TIME, instant[1])
-    is_rows = name["kind"] == "log"
-    if is_rows and HeaderKey.SCHEMA not in header:
-        raise CorruptLogFileError(path, 0, "a native log file without SCHEMA", "the writer's schema in its metadata")
-    return LogBlock(
-        block_type=BlockType.PARQUET_DATA if is_rows else BlockType.DELETE,
-        version=int(version),
-        header=header,
-        content=content,
-        footer={},
-        path=path,
-        offset=0,
-        content_offset=0,
-        size_bytes=content.size,
-    )
-
-
-def is_native(block: LogBlock) -> bool:
-    """Whether a delete block is a whole Parquet file; other delete blocks start with a small number."""
-    return block.content.size > len(PARQUET_MAGIC) and block.content.slice(0, 4).to_pybytes() == PARQUET_MAGIC
-
-
-def is_native_name(path: str) -> bool:
-    """Whether a file is named like a native log file in Parquet."""
-    return _KIND.search(path) is not None
-
-
-def native_changes(content: pa.Buffer, path: str) -> pa.RecordBatch:
-    """The rows of a native log file of change data.
-
-    Raises:
-        CorruptLogFileError: the file is not readable Parquet.
-    """
-    return decode_parquet_block(content, parquet_block_schema(content, path, 0).names, path, 0)
-
-
-def native_deletes(block: LogBlock, fields: Sequence[str]) -> pa.RecordBatch:
-    """The deletes of a native log file: the record key and the given ordering fields, as stored.
-
-    Raises:
-        CorruptLogFileError: a column is missing, or a record key is null.
-    """
-    columns = [RECORD_KEY_COLUMN, *fields]
-    missing = set(columns) - set(parquet_block_schema(block.content, block.path, 0).names)
-    if missing:
-        raise CorruptLogFileError(block.path, 0, f"deletes without {', '.join(sorted(missing))}", "record keys")
-    deletes = decode_parquet_block(block.content, columns, block.path, 0).select(columns)
-    if deletes.column(0).null_count:
-        raise CorruptLogFileError(block.path, 0, "a delete without a record key", "a record key")
-    return deletes
-
-
 def parse_record_positions(block: LogBlock, base_instant_time: str, records: int) -> npt.NDArray[np.int64] | None:
     """The row number of each record of the block in the base file of an instant.
 
-    None if the block has no positions, or has them for another base file or another number of records. The header is a
-    portable 64-bit Roaring bitmap in Base64. Writers sort the records of a block by position, so the i-th position
-    belongs to the i-th record (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
+    None if the block has no positions, or has them for another base file or another number of records. Writers sort the
+    records of a block by position, so the i-th position belongs to the i-th record; native log files have positions in
+    the order of their records (``HoodieLogBlock.getRecordPositions``, ``PositionBasedFileGroupRecordBuffer``).
 
     Raises:
-        CorruptLogFileError: the header is not a bitmap.
+        CorruptLogFileError: the header is neither a bitmap nor a list.
     """
     if block.record_positions is None or block.base_file_instant_of_positions != base_instant_time:
         return None
     positions = positions_of(block)
-    return positions if len(positions) == records and (not records or positions[-1] >= 0) else None
+    return positions if len(positions) == records and (not records or positions.min() >= 0) else None
 
 
 def positions_of(block: LogBlock) -> npt.NDArray[np.int64]:
     """The row numbers in the header of a block that has them; numbers beyond 63 bits are negative.
 
     Raises:
-        CorruptLogFileError: the header is not a bitmap.
+        CorruptLogFileError: the header is neither a bitmap nor a list.
     """
+    stored = stored_positions(block)
+    return stored if isinstance(stored, np.ndarray) else np.asarray(stored.to_array(), np.uint64).view(np.int64)
+
+
+def stored_positions(block: LogBlock) -> BitMap64 | npt.NDArray[np.int64]:
+    """The row numbers in the header of a block that has them, as stored: few bytes of a bitmap may hold many.
+
+    The header is a portable 64-bit Roaring bitmap in Base64; that of a native log file is the number of positions and
+    the positions themselves, each in the groups of seven bits of a varint.
+
+    Source: ``LogReaderUtils.decodeRecordPositionsHeader``, ``decodeRecordPositionsLongList``.
+
+    Raises:
+        CorruptLogFileError: the header is neither of them.
+    """
+    expected = "a portable Roaring bitmap" if block.native_kind is None else "a list of varints"
     try:
-        bitmap = BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True))
-    except (ValueError, IndexError) as error:
+        data = base64.b64decode(block.record_positions or "", validate=True)
+        return BitMap64.deserialize(data) if block.native_kind is None else _listed_positions(data)
+    except (ValueError, IndexError, struct.error) as error:
         actual = f"RECORD_POSITIONS that cannot be read: {error}"
-        raise CorruptLogFileError(block.path, block.offset, actual, "a portable Roaring bitmap") from error
-    return np.asarray(bitmap.to_array(), dtype=np.uint64).view(np.int64)
+        raise CorruptLogFileError(block.path, block.offset, actual, expected) from error
+
+
+def _listed_positions(data: bytes) -> npt.NDArray[np.int64]:
+    (count,) = COUNT_FIELD.unpack_from(data)
+    encoded = np.frombuffer(data, np.uint8, offset=COUNT_FIELD.size)
+    ends = np.flatnonzero(encoded < _CONTINUATION) + 1
+    if count != len(ends) or (ends[-1] if count else 0) != len(encoded):
+        raise ValueError(f"{count} positions in {len(encoded)} bytes with {len(ends)} ends")
+    starts = np.concatenate(([0], ends[:-1])) if count else ends
+    widths = ends - starts
+    if count and widths.max() > _MAX_VARINT_BYTES:
+        raise ValueError(f"a position of {widths.max()} bytes")
+    within = np.arange(len(encoded)) - np.repeat(starts, widths)
+    groups = (encoded & (_CONTINUATION - 1)).astype(np.int64) << (7 * within)
+    return np.add.reduceat(groups, starts) if count else groups
 
 
 def _block_type(number: int, offset: int, path: str) -> BlockType:
@@ -351,16 +306,3 @@ def _parse_entries(source: ByteSource, position: int, count: int, end: int, path
 def _require(fits: bool, position: int, path: str) -> None:  # noqa: FBT001 - a condition, not an option
     if not fits:
         raise CorruptLogFileError(path, position, "a length that leaves the log block", "parts that fill the log block")
-
-
-def _texts(stored: Mapping[str, str], path: str) -> dict[str, str]:
-    """The header by the names of its keys."""
-    if _DOCUMENT not in stored:
-        return {key.removeprefix(_PREFIX): text for key, text in stored.items() if key.startswith(_PREFIX)}
-    try:
-        document = json.loads(stored[_DOCUMENT])
-    except ValueError as error:
-        raise CorruptLogFileError(path, 0, f"{_DOCUMENT} that is no JSON: {error}", "a JSON object") from error
-    if not isinstance(document, dict) or not all(isinstance(text, str) for text in document.values()):
-        raise CorruptLogFileError(path, 0, f"{_DOCUMENT} {document!r:.80}", "a JSON object of texts")
-    return document

@@ -1,8 +1,8 @@
 """The properties of each kind of log block, in one table.
 
-``BLOCK_KINDS`` has an entry for each ``BlockType``. A kind with rows has a decoder: for Avro datums, whose schema is in
-the block's header (``AvroRows``), or for a columnar file with its own schema (``ColumnRows``). A new kind of block is a
-new entry; code that reads blocks asks the entry, not the type.
+``BLOCK_KINDS`` has an entry for each ``BlockType``, ``native`` one for each kind of native log file. A kind with rows
+has a decoder: for Avro datums, whose schema is in the block's header (``AvroRows``), or for a columnar file with its
+own schema (``ColumnRows``). A new kind of block is a new entry; code that reads blocks asks the entry, not the type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,12 +42,13 @@ class AvroRows:
     ``bounds`` returns the bounds of the datums, ``count`` their number, or 0 if the content is damaged. Both take the
     content, the path of the file, and the offset of the content in it. Plain rows are stored uncompressed, each after
     its length: blocks of one schema can be concatenated, a record can be decoded alone, and the UTF-8 bytes of record
-    keys can be searched.
+    keys can be searched. The writer has removed the values of a column named ``blanked``.
     """
 
     bounds: Callable[[pa.Buffer, str, int], DatumBounds]
     count: Callable[[pa.Buffer, str, int], int]
     are_plain: bool
+    blanked: str | None = None
 
     @property
     def stored_as(self) -> StoredAs:
@@ -88,11 +89,13 @@ class BlockKind:
     Attributes:
         rows: how rows are decoded; None for a kind without rows to merge.
         holds_deletes: whether the block has deletes.
+        columns: how deletes or change data are decoded, if they are stored as columns.
         memory_factor: the least memory for the records, as a multiple of the size of the content.
     """
 
     rows: RowFormat | None = None
     holds_deletes: bool = False
+    columns: ColumnRows | None = None
     memory_factor: int = 0
 
     def bytes_when_decoded(self, content: pa.Buffer, row_bytes: int, path: str, offset: int, *, is_small: bool) -> int:
@@ -103,6 +106,9 @@ class BlockKind:
         decoded = 0
         if self.rows is not None and not (is_small and self.is_compressed):
             decoded = self.rows.decoded_bytes(content, row_bytes, path, offset)
+        elif self.columns is not None and not is_small:
+            # The only wide columns of deletes are texts.
+            decoded = self.columns.decoded_bytes(content, 0, path, offset)
         return max(self.memory_factor * content.size, _TIMES_IN_MEMORY * decoded)
 
     @property
@@ -127,7 +133,8 @@ def _bounds_in_hfile(content: pa.Buffer, path: str, offset: int) -> DatumBounds:
     return DatumBounds(data=hfile.values, starts=hfile.value_starts, ends=hfile.value_ends, keys=hfile.keys)
 
 
-def _cells_of_hfile(content: pa.Buffer, path: str, offset: int) -> int:
+def cells_of_hfile(content: pa.Buffer, path: str, offset: int) -> int:
+    """The number of cells of an HFile; 0 if its end is damaged."""
     try:
         return parse_trailer(HFileSource(buffer=content, path=path, offset=offset)).entry_count
     except HudiReadError:
@@ -135,6 +142,9 @@ def _cells_of_hfile(content: pa.Buffer, path: str, offset: int) -> int:
         return 0
 
 
+PARQUET_ROWS = ColumnRows(
+    stored_as=StoredAs.PARQUET, schema=parquet_block_schema, decode=decode_parquet_block, size=rows_and_bytes
+)
 BLOCK_KINDS: Mapping[BlockType, BlockKind] = {
     BlockType.COMMAND: BlockKind(),
     BlockType.DELETE: BlockKind(holds_deletes=True, memory_factor=_TIMES_IN_MEMORY),
@@ -144,18 +154,10 @@ BLOCK_KINDS: Mapping[BlockType, BlockKind] = {
         memory_factor=_TIMES_IN_MEMORY,
     ),
     BlockType.HFILE_DATA: BlockKind(
-        rows=AvroRows(bounds=_bounds_in_hfile, count=_cells_of_hfile, are_plain=False),
+        rows=AvroRows(bounds=_bounds_in_hfile, count=cells_of_hfile, are_plain=False),
         memory_factor=6,
     ),
-    BlockType.PARQUET_DATA: BlockKind(
-        rows=ColumnRows(
-            stored_as=StoredAs.PARQUET,
-            schema=parquet_block_schema,
-            decode=decode_parquet_block,
-            size=rows_and_bytes,
-        ),
-        memory_factor=8,
-    ),
+    BlockType.PARQUET_DATA: BlockKind(rows=PARQUET_ROWS, memory_factor=8),
     # Change data is read from its own files, and never merged.
     BlockType.CDC_DATA: BlockKind(),
 }

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.block import (
-    PARQUET_MAGIC,
-    BytesInMemory,
-    ByteSource,
-    LogBlock,
-    is_native_name,
-    native_block,
-    parse_block,
-)
+from hudi_bridge.logformat.block import BytesInMemory, ByteSource, LogBlock, parse_block
 from hudi_bridge.logformat.layout import (
     MAGIC,
     MIN_BLOCK_SIZE,
@@ -29,6 +21,7 @@ from hudi_bridge.logformat.layout import (
     BlockType,
     HeaderKey,
 )
+from hudi_bridge.logformat.native import native_block, parse_native_log_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +83,13 @@ def scan_blocks(data: bytes | memoryview | pa.Buffer, path: str) -> ScanResult:
         CorruptLogFileError: the file does not start with a block, or the parts of a block do not fill it.
         UnsupportedTableError: a block has an unknown version or type.
     """
-    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    if is_native_name(path) and memoryview(buffer)[: len(PARQUET_MAGIC)] == PARQUET_MAGIC:
-        return ScanResult(blocks=(native_block(buffer, path),), corrupt=())
-    return scan_source(BytesInMemory(buffer), path)
+    return scan_source(BytesInMemory(data), path)
 
 
 def scan_source(source: ByteSource, path: str) -> ScanResult:
     """As ``scan_blocks``, for any source of bytes; it decides how much of the contents is read."""
+    if (name := parse_native_log_name(path)) is not None:
+        return ScanResult(blocks=(native_block(source, name, path),), corrupt=())
     blocks: list[LogBlock] = []
     corrupt: list[CorruptBlock] = []
     offset = 0
@@ -118,13 +110,13 @@ def scan_source(source: ByteSource, path: str) -> ScanResult:
 
 
 def block_before(source: ByteSource, end: int, path: str) -> LogBlock | None:
-    """The block that ends at ``end``, found by the length at its end; None if it is not complete.
+    """The block that ends at ``end``, found by the length at its end; None if it is not complete, or a native log file.
 
     Raises:
         CorruptLogFileError: the parts of the block do not fill it.
         UnsupportedTableError: the block has an unknown version or type.
     """
-    if end < UNCOUNTED_SIZE + MIN_BLOCK_SIZE:
+    if end < UNCOUNTED_SIZE + MIN_BLOCK_SIZE or parse_native_log_name(path) is not None:
         return None
     # The length at the end includes the magic, but not the size field.
     (length,) = SIZE_FIELD.unpack(source.at(end - SIZE_FIELD.size, SIZE_FIELD.size))

@@ -17,10 +17,9 @@ from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.avro_cursors import Ints
-from hudi_bridge.logformat.block import LogBlock, is_native, native_deletes, parse_record_positions
+from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
-from hudi_bridge.logformat.kinds import BLOCK_KINDS, AvroRows, ColumnRows
-from hudi_bridge.logformat.layout import BlockType
+from hudi_bridge.logformat.kinds import AvroRows, ColumnRows
 from hudi_bridge.merge.arrays import Booleans, Column, Positions, all_positions, as_booleans, ordering_type
 from hudi_bridge.merge.record_map import LogRecords, data_records, delete_records, has_default_ordering, selected
 from hudi_bridge.readers.base_formats.footers import is_foreign
@@ -34,6 +33,7 @@ from hudi_bridge.schema.meta_columns import (
     META_COLUMNS,
     OPERATION_COLUMN,
     PARTITION_PATH_COLUMN,
+    RECORD_KEY_COLUMN,
 )
 from hudi_bridge.splits.file_slice import file_id_of
 from hudi_bridge.splits.notes import warn_of_foreign_rows, warn_of_missing_meta_columns
@@ -86,15 +86,10 @@ def bytes_when_decoded(blocks: Iterable[LogBlock], row_bytes: int, memory_bytes:
     """
     record_blocks = [block for block in blocks if block.holds_records]
     is_small = _MAX_COMPRESSION * sum(block.content.size for block in record_blocks) <= memory_bytes
-    return sum(_block_bytes(block, row_bytes, is_small=is_small) for block in record_blocks)
-
-
-def _block_bytes(block: LogBlock, row_bytes: int, *, is_small: bool) -> int:
-    kind = block.kind
-    if kind.holds_deletes and is_native(block):
-        # Deletes are stored as a Parquet file whose only wide columns are texts.
-        kind, row_bytes = BLOCK_KINDS[BlockType.PARQUET_DATA], 0
-    return kind.bytes_when_decoded(block.content, row_bytes, block.path, block.content_offset, is_small=is_small)
+    return sum(
+        block.kind.bytes_when_decoded(block.content, row_bytes, block.path, block.content_offset, is_small=is_small)
+        for block in record_blocks
+    )
 
 
 def _bits(kind: pa.DataType) -> int:
@@ -136,7 +131,7 @@ class BlockDecoder:
         self._wanted_keys = wanted_keys
         self._record_positions = record_positions
         self._writers: dict[str, AvroRecord] = {}
-        self._evolutions: dict[tuple[str, str, BlockType, bool, bool], Evolution] = {}
+        self._evolutions: dict[tuple[str, str, StoredAs, bool, bool], Evolution] = {}
 
     def decode(self, block: LogBlock) -> LogRecords:
         """The records of a data or delete block.
@@ -337,8 +332,8 @@ class BlockDecoder:
 
     def _deletes(self, block: LogBlock) -> LogRecords:
         fields = self._rule.ordering_fields if self._rule.uses_ordering else ()
-        if is_native(block):
-            return self._native_deletes(block, fields)
+        if block.kind.columns is not None:
+            return self._column_deletes(block, block.kind.columns, fields)
         deletes = parse_delete_block(block)
         ordering_types = [ordering_type(name, self.schema) for name in fields]
         orderings = deletes.ordering_as(ordering_types)
@@ -352,8 +347,16 @@ class BlockDecoder:
             self._positions(block, len(deletes)),
         )
 
-    def _native_deletes(self, block: LogBlock, fields: Sequence[str]) -> LogRecords:
-        stored = native_deletes(block, fields)
+    def _column_deletes(self, block: LogBlock, columns: ColumnRows, fields: Sequence[str]) -> LogRecords:
+        """The deletes of a block that has a column of record keys, and one for each ordering field."""
+        content, path, offset = block.content, block.path, block.content_offset
+        names = [RECORD_KEY_COLUMN, *fields]
+        missing = set(names) - set(columns.schema(content, path, offset).names)
+        if missing:
+            raise CorruptLogFileError(path, offset, f"deletes without {', '.join(sorted(missing))}", "record keys")
+        stored = columns.decode(content, names, path, offset).select(names)
+        if stored.column(0).null_count:
+            raise CorruptLogFileError(path, offset, "a delete without a record key", "a record key")
         types = [ordering_type(name, self.schema) for name in fields]
         ordering = tuple(column.cast(kind) for column, kind in zip(stored.columns[1:], types, strict=True))
         always_deletes = has_default_ordering(ordering, stored.num_rows)
@@ -419,11 +422,14 @@ class BlockDecoder:
             raise CorruptLogFileError(block.path, block.offset, "a data block without SCHEMA", "the writer's schema")
         if text not in self._writers:
             self._writers[text] = parse_avro_schema(text, block.path, block.offset)
+        blanked = block.kind.rows.blanked if isinstance(block.kind.rows, AvroRows) else None
+        if blanked is not None and any(field.name == blanked for field in self._writers[text].fields):
+            raise UnsupportedTableError("HFile log file", f"a column named {blanked}, in {block.path}", "other names")
         return self._writers[text]
 
     def _evolution(self, block: LogBlock, file_schema: pa.Schema, *, of_keys: bool) -> Evolution:
         instant = block.instant_time or ""
-        key = (block.schema_text or "", instant, block.block_type, block.is_partial, of_keys)
+        key = (block.schema_text or "", instant, block.stored_as, block.is_partial, of_keys)
         if key not in self._evolutions:
             self._require_known_operations(block, file_schema)
             self._require_one_kind_of_merging(block)

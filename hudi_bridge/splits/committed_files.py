@@ -269,7 +269,7 @@ def may_hold_external(listing: Iterable[FileInfo]) -> bool:
             # The folder of a table may be one of its partitions, with others in it.
             if in_partition and "/" in info.path:
                 return True
-        elif not in_partition or not (info.name.endswith(".crc") or is_data_file(info.name, native=True)):
+        elif not in_partition or not (info.name.endswith(".crc") or is_data_file(info.name)):
             return True
     return False
 

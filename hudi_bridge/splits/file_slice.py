@@ -2,7 +2,7 @@
 
     base file        ``{fileId}_{writeToken}_{instant}.{extension}``
     log file         ``.{fileId}_{instant}.log.{version}[_{writeToken}[.cdc]]``
-    native log file  ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``, from table version 10 on
+    native log file  ``{fileId}_{writeToken}_{instant}_{version}.{log|deletes|cdc}.{format}``
     external file    ``{name}_{instant}_hudiext`` or ``{name}_{instant}_fg%3D{folders}_hudiext``
 
 The instant of a log file is the base instant of its slice up to table version 7, and the requested instant of its delta
@@ -17,7 +17,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTableError
+from hudi_bridge.logformat.native import LogKind, parse_native_log_name
 
 _BASE_FILE = re.compile(r"(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>\d+)\.(?P<extension>[a-z]+)")
 ASCII_BASE_FILE = r"^(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.(?P<extension>[a-z]+)$"
@@ -25,10 +26,6 @@ ASCII_BASE_FILE = r"^(?P<file_id>[^._/][^_/]*)_(?P<token>[A-Za-z0-9-]+)_(?P<inst
 _LOG_FILE = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.(?P<kind>log|archive)\.(?P<version>\d+)"
     r"(_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))(?P<cdc>\.cdc)?)?"
-)
-_NATIVE_LOG_FILE = re.compile(
-    r"(?P<file_id>[^._/]+)_(?P<token>(?P<partition>\d+)-(?P<stage>\d+)-(?P<attempt>\d+))_(?P<instant>\d+)"
-    r"_(?P<version>\d+)\.(log|deletes?|(?P<cdc>cdc))\.(?P<format>[a-z]+)"
 )
 _EXTERNAL = "_hudiext"
 EXTERNAL_PATTERN = f"{_EXTERNAL}$"
@@ -48,7 +45,9 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFileName:
-    """The parts of a log file's name.
+    """The parts of a log file's name; ``file_format`` is the extension of a native log file, "" of one of blocks.
+
+    ``has_only_deletes`` is whether the name says so.
 
     Part of a ``LogFile``.
     """
@@ -58,11 +57,13 @@ class LogFileName:
     version: int
     write_token: tuple[int, int, int] | None
     is_cdc: bool
+    has_only_deletes: bool = False
+    file_format: str = ""
 
     @property
-    def sort_key(self) -> tuple[str, int, tuple[int, ...], bool]:
+    def sort_key(self) -> tuple[str, int, tuple[int, ...], bool, bool]:
         """The order in which the log files of a slice are merged (``HoodieLogFile.LogFileComparator``)."""
-        return (self.instant_time, self.version, self.write_token or (), self.is_cdc)
+        return (self.instant_time, self.version, self.write_token or (), self.is_cdc, self.has_only_deletes)
 
 
 def file_id_of(name: str) -> str:
@@ -87,22 +88,11 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     )
 
 
-def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | None:
-    """The parts of a log file's name, None for a name of another kind.
-
-    Raises:
-        UnsupportedTableError: it is a native log file, planned for releases after 1.2, and ``native`` is false or
-            it is not Parquet.
-    """
+def parse_log_file_name(name: str) -> LogFileName | None:
+    """The parts of a log file's name, None for a name of another kind."""
     match = _LOG_FILE.fullmatch(name)
     if match is None:
-        match = _NATIVE_LOG_FILE.fullmatch(name)
-        if match is not None and not (native and match["format"] == "parquet"):
-            raise UnsupportedTableError(
-                "log file", f"native log file {name}", "log files named .{fileId}_{instant}.log.N"
-            )
-    if match is None:
-        return None
+        return _native_log_name(name)
     token = None
     if match["token"]:
         token = (int(match["partition"]), int(match["stage"]), int(match["attempt"]))
@@ -112,6 +102,21 @@ def parse_log_file_name(name: str, *, native: bool = False) -> LogFileName | Non
         version=int(match["version"]),
         write_token=token,
         is_cdc=match["cdc"] is not None,
+    )
+
+
+def _native_log_name(name: str) -> LogFileName | None:
+    native = parse_native_log_name(name)
+    if native is None:
+        return None
+    return LogFileName(
+        file_id=native.file_id,
+        instant_time=native.instant_time,
+        version=native.version,
+        write_token=native.write_token,
+        is_cdc=native.kind is LogKind.CHANGES,
+        has_only_deletes=native.kind is LogKind.DELETES,
+        file_format=native.file_format,
     )
 
 
@@ -157,10 +162,10 @@ def _external_match(name: str) -> re.Match[str]:
     return match
 
 
-def is_data_file(path: str, *, native: bool = False) -> bool:
-    """Whether a path ends with the name of a base file or a log file; raises like ``parse_log_file_name``."""
+def is_data_file(path: str) -> bool:
+    """Whether a path ends with the name of a base file or a log file; raises like ``parse_base_file_name``."""
     name = path.rpartition("/")[2]
-    return parse_base_file_name(name) is not None or parse_log_file_name(name, native=native) is not None
+    return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

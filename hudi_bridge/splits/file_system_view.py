@@ -32,6 +32,7 @@ from hudi_bridge.splits.file_slice import (
     FileGroup,
     FileSlice,
     LogFile,
+    LogFileName,
     is_external,
     parse_base_file_name,
     parse_log_file_name,
@@ -68,7 +69,7 @@ class TimelineView:
         pending_compactions: the instant of the pending compaction of a file group.
         replaced: the instant that replaced a file group (clustering, insert overwrite, delete partition).
         base_extension: the extension of base files.
-        has_native_logs: whether log files may be Parquet.
+        native_log_formats: the formats of native log files, in Hudi's words.
         registers_external: whether a replace commit registered external files.
     """
 
@@ -79,7 +80,7 @@ class TimelineView:
     pending_compactions: Mapping[GroupId, str]
     replaced: Mapping[GroupId, str]
     base_extension: str = "parquet"
-    has_native_logs: bool = False
+    native_log_formats: tuple[str, ...] = ()
     registers_external: bool = False
 
 
@@ -129,7 +130,7 @@ def view_timeline(state: TableState, files: ViewFiles | None = None) -> Timeline
     replaced = files.replaced(state)
     return TimelineView(
         logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
-        has_native_logs=state.config.layout.has_native_logs,
+        native_log_formats=state.config.layout.native_log_formats,
         query_instant=state.instant,
         is_committed=lru_cache(_CACHED_INSTANTS)(state.timeline.is_committed),
         completion_time_of=_CompletionTimes(state).of,
@@ -153,7 +154,7 @@ def view_range(
     """
     return TimelineView(
         logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
-        has_native_logs=state.config.layout.has_native_logs,
+        native_log_formats=state.config.layout.native_log_formats,
         query_instant=query_instant,
         is_committed=state.timeline.is_committed,
         completion_time_of=completion_times.get,
@@ -195,7 +196,7 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
 
     Raises:
         CorruptTableError: the name of an external file has no instant, or other folders than its path.
-        UnsupportedTableError: a base file has another extension, or a log file is of a later Hudi.
+        UnsupportedTableError: a base file has another extension, or a log file is in a format that such tables lack.
     """
     base_files: dict[str, dict[str, BaseFile]] = defaultdict(dict)
     log_files: dict[str, list[LogFile]] = defaultdict(list)
@@ -204,8 +205,9 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
             continue
         base_name = None if info.name.startswith(".") else parse_base_file_name(info.name)
         if base_name is None:
-            log_name = parse_log_file_name(info.name, native=timeline.has_native_logs)
+            log_name = parse_log_file_name(info.name)
             if log_name is not None and not log_name.is_cdc:
+                _require_log_format(info.path, log_name, timeline)
                 log_files[log_name.file_id].append(LogFile(path=info.path, name=log_name, size_bytes=info.size_bytes))
             continue
         if base_name.extension != timeline.base_extension:
@@ -219,6 +221,13 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
         _build_file_group((partition_path, file_id), base_files.get(file_id, {}), log_files.get(file_id, []), timeline)
         for file_id in sorted(base_files.keys() | log_files.keys())
     )
+
+
+def _require_log_format(path: str, name: LogFileName, timeline: TimelineView) -> None:
+    formats = timeline.native_log_formats
+    if name.file_format and name.file_format.upper() not in formats:
+        supported = ", ".join(["log files named .{fileId}_{instant}.log.N", *formats])
+        raise UnsupportedTableError("log file", f"native log file {path}", supported)
 
 
 def _build_file_group(
@@ -396,7 +405,7 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
     marked = {
         *timeline.pending_compactions,
         *timeline.replaced,
-        *_groups_of(files.filter(pc.invert(is_base)), timeline),
+        *_groups_of(files.filter(pc.invert(is_base))),
     }
     if marked:
         groups = _joined(files.column(PARTITION), pc.struct_field(parts, "file_id"))
@@ -422,12 +431,12 @@ def newest_plain_slices(files: pa.Table, timeline: TimelineView) -> tuple[PlainS
     return PlainSlices(_newest(columns, ranks)), rest
 
 
-def _groups_of(others: pa.Table, timeline: TimelineView) -> Iterable[tuple[str, str]]:
+def _groups_of(others: pa.Table) -> Iterable[tuple[str, str]]:
     """The groups of the given files, which are not plain base files; files without a group are left out."""
     paths, names = (map(str, others.column(field).to_pylist()) for field in (PARTITION, NAME))
     for path, name in zip(paths, names, strict=True):
         if not name.endswith(".crc"):
-            parsed = parse_base_file_name(name) or parse_log_file_name(name, native=timeline.has_native_logs)
+            parsed = parse_base_file_name(name) or parse_log_file_name(name)
             if parsed is not None:
                 yield path, parsed.file_id
 

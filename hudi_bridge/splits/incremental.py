@@ -95,7 +95,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
-    _require_names_of_data_files(written, native=config.layout.has_native_logs)
+    _require_names_of_data_files(written)
     current = _current_files(planner, written)
     named = {path: NamedFile(file.file.size_bytes, file.commit_time) for path, file in written.items()}
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
@@ -164,10 +164,10 @@ def _written_files(instants: InstantRange, metadata: Mapping[str, CommitMetadata
     }
 
 
-def _require_names_of_data_files(written: Mapping[str, _Written], *, native: bool) -> None:
+def _require_names_of_data_files(written: Mapping[str, _Written]) -> None:
     # Files of other kinds are left out of slices, and a file that a commit has written must not be.
     for path, entry in written.items():
-        if not is_data_file(path, native=native):
+        if not is_data_file(path):
             path_of_commit, expected = f"commit {entry.commit_time}", "the path of a base file or a log file"
             raise CorruptTimelineError(path_of_commit, None, f"the path {path!r} of a file that it wrote", expected)
 

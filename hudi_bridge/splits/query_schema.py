@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
-from hudi_bridge.logformat.block import is_native_name, native_block
 from hudi_bridge.logformat.layout import MAGIC
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
@@ -397,7 +396,7 @@ def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:
         StorageError: the file cannot be read.
     """
     with _open_parts(storage, path, size_bytes) as parts:
-        return _scan(parts, path)
+        return scan_source(parts, path)
 
 
 def newest_schema(storage: Storage, path: str) -> str | None:
@@ -407,15 +406,14 @@ def newest_schema(storage: Storage, path: str) -> str | None:
     """
     with _open_parts(storage, path) as parts:
         end = parts.size
-        if not is_native_name(path):
-            while end and (block := block_before(parts, end, path)) is not None:
-                if block.is_data and block.schema_text:
-                    return block.schema_text
-                end = block.offset
-            if not end:
-                return None
+        while end and (block := block_before(parts, end, path)) is not None:
+            if block.is_data and block.schema_text:
+                return block.schema_text
+            end = block.offset
+        if not end:
+            return None
         # It has no such blocks, or is damaged at its end.
-        blocks = _scan(parts, path).blocks
+        blocks = scan_source(parts, path).blocks
         return next((block.schema_text for block in reversed(blocks) if block.is_data and block.schema_text), None)
 
 
@@ -424,12 +422,6 @@ def _open_parts(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_
     """A context with the bytes of a log file; its size is asked for if it is not given."""
     with storage.open_input(path, size_bytes or None) as file:
         yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
-
-
-def _scan(parts: "_Parts", path: str) -> ScanResult:
-    if is_native_name(path):
-        return ScanResult(blocks=(native_block(pa.py_buffer(parts.at(0, parts.size)), path),), corrupt=())
-    return scan_source(parts, path)
 
 
 class _Parts:

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import CorruptLogFileError, HudiDataset, HudiTable, UnsupportedTableError
 from tests.changes.cdc_tables import AFTER, BASE, CHANGES, data, logged_table, since_the_first
+from tests.logformat.native_writer import FORMATS, write_native
 from tests.support.compare import differences
-from tests.support.table_writer import META_FIELDS, TableWriter, at, completion_of, sorted_column
+from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 
 UNRELEASED = {"hudi_bridge.read.unreleased": "true"}
 MODES = ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"]
@@ -39,16 +38,32 @@ def native_table(
     table = TableWriter(folder=folder, version=version, options=options).create()
     table.commit(at(1), action="commit", wrote=[table.base_file(at(1), BASE)])
     path = table.base_file(at(2), AFTER)
-    image = pa.struct([field for field in table.arrow_schema if field.name not in META_FIELDS])
-    stored = {
-        "op": pa.array([op for op, _, _, _ in CHANGES]),
-        "record_key": pa.array([key for _, key, _, _ in CHANGES]),
-        "ts_ms": pa.array([at(2)] * len(CHANGES)),
-        "before": pa.array([before for _, _, before, _ in CHANGES], image),
-        "after": pa.array([after for _, _, _, after in CHANGES], image),
-    } | {name: pa.array(values) for name, values in (changed or {}).items()}
+    image = {"type": "record", "name": "image", "fields": table.avro_schema["fields"]}
+    optional = ["null", "string"]
+    types = {
+        "op": optional,
+        "record_key": optional,
+        "ts_ms": optional,
+        "before": ["null", image],
+        "after": ["null", "image" if mode == "DATA_BEFORE_AFTER" else image],
+    }
+    stored = [
+        {"op": op, "record_key": key, "ts_ms": at(2), "before": before, "after": after}
+        for op, key, before, after in CHANGES
+    ]
+    if changed is not None:
+        stored = [row | {name: values[number] for name, values in changed.items()} for number, row in enumerate(stored)]
+        types |= {
+            name: ["null", "long" if isinstance(values[0], int) else "string"] for name, values in changed.items()
+        }
+    schema = {
+        "type": "record",
+        "name": "changes",
+        "fields": [{"name": name, "type": types[name], "default": None} for name in FIELDS[mode]],
+    }
     log = folder / f"f1-0_0-1-1_{at(2)}_1.cdc.{extension}"
-    pq.write_table(pa.table({name: stored[name] for name in FIELDS[mode]}), log)
+    rows = [{name: row[name] for name in FIELDS[mode]} for row in stored]
+    write_native(log, rows, schema, [row["record_key"] for row in stored], {})
     table.commit(at(2), action="commit", wrote=[path], logged=[log])
     return table
 
@@ -57,12 +72,13 @@ def changes(table: TableWriter, **options: Any) -> HudiDataset:
     return HudiTable.open(str(table.folder), options=UNRELEASED).changes(completion_of(at(1)), **options)
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("mode", MODES)
-def test_changes_are_those_of_the_same_log_in_blocks(tmp_path: Path, mode: str) -> None:
-    rows = changes(native_table(tmp_path / "10", mode)).to_table()
-    assert [(row["op"], data(row["before"]), data(row["after"])) for row in rows.to_pylist()] == [
-        (op, before, after) for op, _, before, after in CHANGES
-    ]
+def test_changes_are_those_of_the_same_log_in_blocks(tmp_path: Path, mode: str, file_format: str) -> None:
+    rows = changes(native_table(tmp_path / "10", mode, extension=file_format)).to_table()
+    found = [(row["op"], data(row["before"]), data(row["after"])) for row in rows.to_pylist()]
+    # An HFile has the changes by key.
+    assert sorted(found, key=repr) == sorted([(op, before, after) for op, _, before, after in CHANGES], key=repr)
     assert not differences(since_the_first(logged_table(tmp_path / "9", mode)).to_table(), rows)
 
 
@@ -86,12 +102,12 @@ def test_snapshots_pass_over_change_data(tmp_path: Path) -> None:
     assert sorted_column(table.snapshot().to_table(), "id") == ["a", "c"]
 
 
-@pytest.mark.parametrize(("version", "extension"), [(9, "parquet"), (10, "lance")])
-def test_native_change_data_of_other_tables_and_formats_is_refused(
-    tmp_path: Path, version: int, extension: str
-) -> None:
-    table = native_table(tmp_path, "DATA_BEFORE", version=version, extension=extension)
-    with pytest.raises(UnsupportedTableError, match=rf"native log file f1-0_.*\.cdc\.{extension}"):
+def test_native_change_data_of_unknown_formats_is_refused(tmp_path: Path) -> None:
+    table = native_table(tmp_path, "DATA_BEFORE")
+    (log,) = table.folder.glob("*.cdc.parquet")
+    vortex = log.rename(log.with_suffix(".vortex"))
+    table.commit(at(2), action="commit", wrote=[next(table.folder.glob(f"*_{at(2)}.parquet"))], logged=[vortex])
+    with pytest.raises(UnsupportedTableError, match=r"native log file f1-0_.*\.cdc\.vortex"):
         changes(table).to_table()
 
 

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from hudi_bridge.errors import UnsupportedTableError
-from hudi_bridge.splits.file_slice import LogFileName, parse_base_file_name, parse_log_file_name
+from hudi_bridge.splits.file_slice import LogFileName, is_data_file, parse_base_file_name, parse_log_file_name
 
 UUID = "f8b40c83-46ee-4dfe-bac5-8a7a98f31a50"
 
@@ -75,10 +74,34 @@ def test_what_is_no_log_file(name: str) -> None:
     assert parse_log_file_name(name) is None
 
 
-@pytest.mark.parametrize("suffix", ["log.parquet", "deletes.parquet", "log.lance"])
-def test_native_log_files_of_later_releases_are_refused(suffix: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="native log file f-0_1-2-3_001_1"):
-        parse_log_file_name(f"f-0_1-2-3_001_1.{suffix}")
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "hfile", "lance", "vortex"])
+@pytest.mark.parametrize("kind", ["log", "deletes", "delete", "cdc"])
+def test_native_log_files(kind: str, file_format: str) -> None:
+    name = f"f-0_1-2-3_20250409161256974_7.{kind}.{file_format}"
+    assert parse_log_file_name(name) == LogFileName(
+        file_id="f-0",
+        instant_time="20250409161256974",
+        version=7,
+        write_token=(1, 2, 3),
+        is_cdc=kind == "cdc",
+        has_only_deletes=kind.startswith("delete"),
+        file_format=file_format,
+    )
+    assert parse_base_file_name(name) is None
+    assert is_data_file(f"a/{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "f-0_1-2-3_001.log.parquet",
+        "f-0_1-2_001_1.log.parquet",
+        ".f-0_1-2-3_001_1.log.parquet",
+        "f-0_1-2-3_001_1.archive.parquet",
+    ],
+)
+def test_what_is_no_native_log_file(name: str) -> None:
+    assert parse_log_file_name(name) is None
 
 
 def test_log_files_are_merged_by_instant_then_version_then_token() -> None:
@@ -90,6 +113,10 @@ def test_log_files_are_merged_by_instant_then_version_then_token() -> None:
         ".f_002.log.1_0-10-1",
         ".f_002.log.1_0-10-1.cdc",
         ".f_002.log.1_1-0-0",
+        "f_1-0-0_003_1.log.parquet",
+        "f_1-0-0_003_1.deletes.parquet",
+        "f_1-0-0_003_1.cdc.parquet",
+        "f_1-0-0_003_2.log.hfile",
     ]
     parsed = [name for name in map(parse_log_file_name, names) if isinstance(name, LogFileName)]
     assert len(parsed) == len(names)

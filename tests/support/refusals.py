@@ -230,7 +230,7 @@ REFUSALS = (
         read=_with_properties(version=10),
     ),
     Refusal(
-        what="Native log file in another table, or not of Parquet",
+        what="Native log file in a table before version 10, or in an unknown format",
         why="no release writes them",
         read=_with_native_log(f"f1-0_0-1-1_{at(1)}_1.log.parquet"),
     ),
@@ -406,6 +406,8 @@ ELSEWHERE = {
     "record merger": "docs/payloads.md",
     "changelog": "docs/table-properties.md",
     "HFile base file": "docs/special-tables.md",
+    "HFile log file": "docs/unsupported.md, about table version 10",
+    "column of an ORC log file": "docs/unsupported.md, about table version 10",
     "HFile compression": "beside the table of refusals",
     "HFile version": "beside the table of refusals",
     "class in a delete block": "beside the table of refusals",

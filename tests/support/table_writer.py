@@ -36,6 +36,7 @@ from tests.logformat.log_writer import (
     wrapped,
     wrapped_array,
 )
+from tests.logformat.native_writer import ENTRIES, delete_schema, footer, write_native
 from tests.timeline.timeline_files import TEXT, container, list_of, map_of, properties, record_type
 
 Row = Mapping[str, Any]
@@ -254,6 +255,56 @@ class TableWriter:
         path = self.partition(partition) / f".{file_id}_{named}.log.{number}_0-1-1"
         path.write_bytes(b"".join(blocks))
         return path
+
+    def native_log(
+        self,
+        instant: str,
+        rows: Sequence[Row],
+        file_format: str = "parquet",
+        *,
+        number: int = 1,
+        file_id: str = "f1-0",
+        partition: str = "",
+        only: Sequence[str] | None = None,
+        positions: Mapping[int, str] | None = None,
+        form: str = ENTRIES,
+    ) -> Path:
+        """A native log file of rows, as a data block has them; ``positions`` are made by ``listed_positions``."""
+        path = self.partition(partition) / f"{file_id}_0-1-1_{instant}_{number}.log.{file_format}"
+        schema = self._with_meta([name for name, _ in self.fields] if only is None else only)
+        names = [one["name"] for one in schema["fields"]]
+        complete = [self._complete(row, instant, partition, file_id) for row in rows]
+        header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
+        if only is not None:
+            header[HeaderKey.IS_PARTIAL] = "true"
+        stored = [{name: row.get(name) for name in names} for row in complete]
+        keys = [str(row[self.key_field]) for row in rows]
+        return write_native(path, stored, schema, keys, footer(header | dict(positions or {}), form))
+
+    def native_deletes(
+        self,
+        instant: str,
+        deletes: Sequence[tuple[str, Any]],
+        file_format: str = "parquet",
+        *,
+        number: int = 1,
+        file_id: str = "f1-0",
+        partition: str = "",
+        extension: str = "deletes",
+        positions: Mapping[int, str] | None = None,
+        form: str = ENTRIES,
+    ) -> Path:
+        """A native log file of deletes, given as for a delete block."""
+        path = self.partition(partition) / f"{file_id}_0-1-1_{instant}_{number}.{extension}.{file_format}"
+        fields = [(name, dict(self.fields)[name]) for name in self.ordering_fields]
+        rows = []
+        for key, ordering in deletes:
+            values = ordering if isinstance(ordering, tuple) else (ordering,)
+            rows.append({"_hoodie_record_key": key} | dict(zip(self.ordering_fields, values, strict=True)))
+        schema = self._with_meta([name for name, _ in self.fields])
+        header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
+        metadata = footer(header | dict(positions or {}), form)
+        return write_native(path, rows, delete_schema(fields), [key for key, _ in deletes], metadata)
 
     def data_block(
         self,

@@ -19,8 +19,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.common.imports import how_to_install
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
+from hudi_bridge.logformat.native import has_lance_blobs, is_of_lance, lance_reader
 from hudi_bridge.logformat.parquet import first_line
 from hudi_bridge.merge.arrays import as_booleans
 from hudi_bridge.options import BLOB_MODE_KEY
@@ -31,8 +31,6 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 _IS_ENCODED = (b"lance-encoding:blob", b"true")
-_IS_BLOB = ((b"hudi_type", b"BLOB"), _IS_ENCODED)
-"""Metadata of fields whose bytes are stored outside of the pages of their column."""
 _BLOB_FIELDS = ("type", "data", "reference")
 _INLINE = "INLINE"
 _OUT_OF_LINE = "OUT_OF_LINE"
@@ -40,7 +38,6 @@ _HUDI_FORMAT = (0, 3)
 """The version in files of Lance's format 2.0, which Hudi 1.2 writes: each field has a column of the file."""
 _UNESCAPED_NAME = re.compile(r"[\w.=-]+", re.ASCII)
 """File names that Lance does not escape in a dataset."""
-_LANCE_ERRORS = (ValueError, OSError, pa.ArrowException)
 
 
 class LanceBaseFile(OpenBaseFile):
@@ -64,7 +61,7 @@ class LanceBaseFile(OpenBaseFile):
         Raises:
             UnsupportedTableError: the package is not installed.
         """
-        reader, copy = _reader(), ExitStack()
+        reader, copy = lance_reader("base file format"), ExitStack()
         with copy:
             try:
                 file = _local_file(storage, path, copy)
@@ -114,7 +111,11 @@ class LanceBaseFile(OpenBaseFile):
             if references:
                 batches = self._with_positions(read, rows_per_batch)
             else:
-                batches = _reader()(self._file, columns=read).read_all(batch_size=rows_per_batch).to_batches()
+                batches = (
+                    lance_reader("base file format")(self._file, columns=read)
+                    .read_all(batch_size=rows_per_batch)
+                    .to_batches()
+                )
         while True:
             with _decoding(self.path):
                 batch = next(batches, None)
@@ -126,7 +127,7 @@ class LanceBaseFile(OpenBaseFile):
         """The BLOB columns to return as references, which is the default of the option."""
         if self._split.context.blob_content:
             return ()
-        return [name for name in columns if _has_blobs(self.arrow_schema.field(name))]
+        return [name for name in columns if has_lance_blobs(self.arrow_schema.field(name))]
 
     def _with_positions(self, columns: Sequence[str], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """All rows; the ``data`` of BLOBs is their position and size in the file."""
@@ -187,28 +188,12 @@ class LanceBaseFile(OpenBaseFile):
         return [column_bytes for _ in columns]
 
 
-def _has_blobs(field: "pa.Field[Any]") -> bool:
-    """Whether a column of a file, or a nested field, is a BLOB."""
-    if any((field.metadata or {}).get(key) == value for key, value in _IS_BLOB):
-        return True
-    return any(_has_blobs(field.type.field(position)) for position in range(field.type.num_fields))
-
-
 def _is_blob(field: "pa.Field[Any]") -> bool:
     """Whether a column is a BLOB as Hudi stores it: a struct whose ``data`` is encoded as a Lance blob."""
     parts = {part.name: part for part in field.type} if pa.types.is_struct(field.type) else {}
     if tuple(parts) != _BLOB_FIELDS or _IS_ENCODED not in (parts["data"].metadata or {}).items():
         return False
     return bool(parts["reference"].type.equals(BLOB_TYPE.field("reference").type))
-
-
-def _reader() -> Any:  # noqa: ANN401 - a class of a package without types
-    try:
-        from lance.file import LanceFileReader  # noqa: PLC0415 - only where there are such files
-    except ImportError as error:
-        actual = f"Lance, and no package to read it ({error})"
-        raise UnsupportedTableError("base file format", actual, how_to_install("lance")) from error
-    return LanceFileReader
 
 
 def _local_file(storage: Storage, path: str, copies: ExitStack) -> str:
@@ -229,7 +214,6 @@ def _decoding(path: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # A panic of Rust is not an Exception, and its class cannot be imported.
-        if not isinstance(error, _LANCE_ERRORS) and type(error).__name__ != "PanicException":
+        if not is_of_lance(error):
             raise
         raise CorruptBaseFileError(path, None, first_line(error), "a readable Lance file") from error

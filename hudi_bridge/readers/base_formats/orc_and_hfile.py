@@ -15,6 +15,7 @@ from hudi_bridge.common.imports import orc
 from hudi_bridge.errors import CorruptBaseFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_columns import decode_avro_records
 from hudi_bridge.logformat.hfile import HFile, read_hfile
+from hudi_bridge.logformat.native import BLANKED_IN_HFILE, has_times
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.readers.base_file import OpenBaseFile, cause_of, data_file_gone, open_stored
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
@@ -27,8 +28,6 @@ _KIND = "ORC"
 # Arrow raises plain errors for damage that it finds while decompressing.
 _ORC_ERRORS = (*PARQUET_ERRORS, pa.ArrowException)
 _SCHEMA = "schema"
-_BLANKED = "key"
-"""The writer removes the values of a column with this name from the records."""
 
 
 class OrcBaseFile(OpenBaseFile):
@@ -114,14 +113,8 @@ def _require_damage(error: Exception) -> None:
 
 def _require_known_times(field: Any, path: str) -> None:  # noqa: ANN401 - of any type
     """Refuses timestamps: their values depend on the writer's time zone, which Arrow does not return."""
-    if _has_times(field.type):
+    if has_times(field.type):
         raise UnsupportedTableError("column of an ORC base file", f"{field.name}: {field.type}, in {path}", "no times")
-
-
-def _has_times(kind: Any) -> bool:  # noqa: ANN401 - of any type
-    if pa.types.is_nested(kind):
-        return any(_has_times(kind.field(position).type) for position in range(kind.num_fields))
-    return pa.types.is_timestamp(kind)
 
 
 class HFileBaseFile(OpenBaseFile):
@@ -141,8 +134,10 @@ class HFileBaseFile(OpenBaseFile):
             raise CorruptBaseFileError(path, None, "no schema", "an HFile with the schema of its records")
         self._writer = parse_avro_schema(schema.decode("utf-8", "replace"), path)
         stored = arrow_schema(self._writer)
-        if _BLANKED in stored.names:
-            raise UnsupportedTableError("HFile base file", f"a column named {_BLANKED}, in {path}", "other names")
+        if BLANKED_IN_HFILE in stored.names:
+            raise UnsupportedTableError(
+                "HFile base file", f"a column named {BLANKED_IN_HFILE}, in {path}", "other names"
+            )
         super().__init__(split, path, stored, [len(file.keys)])
         self._cells = file
 

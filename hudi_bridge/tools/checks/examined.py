@@ -415,11 +415,7 @@ class Examined:
 
 
 def data_files(partition: str, entries: Iterable[FileInfo]) -> Iterable[DataFile]:
-    """The data files among the entries of a partition, by their paths in storage.
-
-    Raises:
-        UnsupportedTableError: a log file is of a later Hudi.
-    """
+    """The data files among the entries of a partition, by their paths in storage."""
     for info in entries:
         if info.is_dir or info.name.endswith(".crc"):
             continue

@@ -1,14 +1,11 @@
 """Checks of the log files of the newest slices, by the headers and footers of their blocks."""
 
-import base64
 import struct
 from collections.abc import Iterator, Mapping
 
-from pyroaring import BitMap64
-
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import CorruptTableError, HudiReadError
-from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.block import LogBlock, stored_positions
 from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.logformat.scan import CorruptBlock, ScanResult
 from hudi_bridge.schema.avro import parse_avro_schema
@@ -129,17 +126,11 @@ class LogChecks:
         base_instant = block.base_file_instant_of_positions
         if base_instant is None:
             return
-        count, positions = _records(block), _bitmap(block)
-        if positions is None:
-            yield Finding(
-                severity=Severity.ERROR,
-                check=_POSITIONS,
-                path=log.path,
-                offset=block.offset,
-                found="RECORD_POSITIONS that cannot be read",
-                expected="a portable Roaring bitmap",
-                remedy=_WITHOUT_POSITIONS,
-            )
+        count = _records(block)
+        try:
+            positions = stored_positions(block)
+        except CorruptTableError as error:
+            yield of_error(error, severity=Severity.ERROR, check=_POSITIONS, path=log.path, remedy=_WITHOUT_POSITIONS)
             return
         if count is not None and len(positions) != count:
             yield Finding(
@@ -155,7 +146,7 @@ class LogChecks:
         footer = (
             self._examined.footers.get(base.path) if base is not None and base.instant_time == base_instant else None
         )
-        if isinstance(footer, Footer) and positions and positions.max() >= footer.rows:
+        if isinstance(footer, Footer) and len(positions) and positions.max() >= footer.rows:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_POSITIONS,
@@ -254,13 +245,3 @@ def _records(block: LogBlock) -> int | None:
         count: int = _COUNTED.unpack_from(block.content)[1]
         return count
     return None
-
-
-def _bitmap(block: LogBlock) -> BitMap64 | None:
-    """The positions of a block, or None if they cannot be decoded. The bitmap is not unpacked: few
-    bytes may hold many.
-    """
-    try:
-        return BitMap64.deserialize(base64.b64decode(block.record_positions or "", validate=True))
-    except (ValueError, IndexError):
-        return None

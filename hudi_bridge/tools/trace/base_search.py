@@ -187,7 +187,7 @@ def _uncounted_log_files(files: Iterable[FileInfo], context: ReadContext) -> lis
 
     Log files of earlier file slices are left out, because their records are in a base file.
     """
-    names = ((parse_log_file_name(info.name), info.path) for info in files if info.name.startswith("."))
+    names = ((parse_log_file_name(info.name), info.path) for info in files)
     uncounted = [
         (name, path)
         for name, path in names
