@@ -48,7 +48,8 @@ DELETE_MARKER_KEYS = ("hoodie.payload.delete.field", "hoodie.payload.delete.mark
 _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy")
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
-_KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format")
+_META_FIELDS_KEY = "hoodie.meta.fields.mode"
+_KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format", _META_FIELDS_KEY)
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
 _LOG_FORMAT_KEYS = ("hoodie.table.log.file.format", "hoodie.table.rt.file.format")
 _LOG_FORMAT = "HOODIE_LOG"
@@ -127,6 +128,26 @@ class CdcMode(StrEnum):
     DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
 
 
+class MetaFieldsMode(StrEnum):
+    """Which meta columns have values: all, none, or commit times and file names. Source: ``MetaFieldsMode`` of Hudi."""
+
+    ALL = "ALL"
+    NONE = "NONE"
+    COMMIT_TIME_ONLY = "COMMIT_TIME_ONLY"
+    FILE_NAME_ONLY = "FILE_NAME_ONLY"
+    COMMIT_TIME_AND_FILE_NAME = "COMMIT_TIME_AND_FILE_NAME"
+
+    @property
+    def has_commit_times(self) -> bool:
+        """Whether rows have the commit that wrote them."""
+        return self not in (MetaFieldsMode.NONE, MetaFieldsMode.FILE_NAME_ONLY)
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether rows have all meta columns, but values only in some of them."""
+        return self not in (MetaFieldsMode.ALL, MetaFieldsMode.NONE)
+
+
 class TimelineTimezone(StrEnum):
     """The time zone of the instants: UTC, or the local zone of the writers."""
 
@@ -150,6 +171,7 @@ class TableConfig:
     ``index_definitions_path`` is where the definitions of indexes are, relative to the table, None for Hudi's default.
     ``paths_tell_values`` is whether the reader promises that rows have the values of their partition path, also in
     columns that are read from the files.
+    ``meta_fields`` is which meta columns have values.
     ``release`` is the release of Hudi that maintains the table, as whose rules it is read: each may also write older
     table versions.
 
@@ -176,7 +198,7 @@ class TableConfig:
     bootstrap_base_path: str | None
     bootstrap_index: str
     index_definitions_path: str | None
-    populates_meta_fields: bool
+    meta_fields: MetaFieldsMode
     allow_operation_field: bool | None
     drops_partition_columns: bool
     hive_style_partitioning: bool
@@ -206,6 +228,11 @@ class TableConfig:
     def rules(self) -> ReleaseRules:
         """How the release reads the table."""
         return RELEASE_RULES[self.release, self.timeline_layout]
+
+    @property
+    def populates_meta_fields(self) -> bool:
+        """Whether rows have values in all meta columns."""
+        return self.meta_fields is MetaFieldsMode.ALL
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:
@@ -282,7 +309,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
         bootstrap_index=_bootstrap_index(properties),
         index_definitions_path=properties.get("hoodie.table.index.defs.path") or None,
-        populates_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
+        meta_fields=_meta_fields(properties),
         allow_operation_field=_flag(properties, OPERATION_FIELD_KEY) if OPERATION_FIELD_KEY in properties else None,
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         hive_style_partitioning=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
@@ -433,6 +460,14 @@ def _key_generator(properties: Mapping[str, str]) -> str | None:
         stem = simple_name.removesuffix("KeyGenerator").replace("Avro", "")
         return _KEY_GENERATOR_TYPES.get(stem, class_name)
     return class_name or None
+
+
+def _meta_fields(properties: Mapping[str, str]) -> MetaFieldsMode:
+    # The mode counts more than the older property, which says less.
+    if mode := properties.get(_META_FIELDS_KEY, "").strip():
+        return _member(MetaFieldsMode, mode.upper(), _META_FIELDS_KEY)
+    is_all = _flag(properties, "hoodie.populate.meta.fields", default=True)
+    return MetaFieldsMode.ALL if is_all else MetaFieldsMode.NONE
 
 
 def _merge_mode(properties: Mapping[str, str]) -> MergeMode | None:

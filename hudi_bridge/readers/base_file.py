@@ -340,15 +340,19 @@ def require_meta_columns(base: OpenBaseFile, split: RealtimeFileSplit, columns: 
         CorruptBaseFileError: a column that decides on rows is missing.
     """
     context = split.context
-    missing = set(META_COLUMNS).difference(base.arrow_schema.names) if context.populates_meta_fields else None
-    if not missing:
-        return
-    merges = context.merge_rule is not None and bool(split.log_paths)
-    required = {RECORD_KEY_COLUMN} if merges else set()
+    expected_columns = set(META_COLUMNS) if context.populates_meta_fields else set()
+    required = set()
+    if context.populates_meta_fields and context.merge_rule is not None and split.log_paths:
+        required.add(RECORD_KEY_COLUMN)
     if context.commit_times is not None:
         required.add(COMMIT_TIME_COLUMN)
+    missing = (expected_columns | required).difference(base.arrow_schema.names)
+    if not missing:
+        return
     if missing_required := sorted(missing & required):
         expected = "the meta columns, as hoodie.populate.meta.fields is true"
+        if not context.populates_meta_fields:
+            expected = "commit times, as hoodie.meta.fields.mode says"
         raise CorruptBaseFileError(base.path, None, f"no column {', '.join(missing_required)}", expected)
     if nulls := sorted(missing.intersection(columns)):
         warn_of_missing_meta_columns(context.table_path, base.path, nulls)

@@ -91,8 +91,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         CorruptTableError: a file of the timeline is missing or damaged.
     """
     state, config = planner.state, planner.state.config
-    if not config.populates_meta_fields:
-        raise UnsupportedTableError("incremental query", "a table without meta columns", "tables with commit times")
+    _require_table_with_commit_times(config)
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
     _require_names_of_data_files(written)
@@ -141,6 +140,17 @@ class _Written:
     partition_path: str
     file: FileInfo
     commit_time: str
+
+
+def _require_table_with_commit_times(config: TableConfig) -> None:
+    mode = config.meta_fields
+    if mode.has_commit_times and not (mode.is_selective and config.table_type is TableType.MERGE_ON_READ):
+        return
+    actual = "a table without meta columns"
+    if mode.is_selective:
+        # No release of Hudi writes the commit times of such tables into logs.
+        actual = f"a {config.table_type} table of hoodie.meta.fields.mode={mode}"
+    raise UnsupportedTableError("incremental query", actual, "tables with commit times")
 
 
 def _require_commit_times(slices: Iterable[FileSlice]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_bridge.config import TIMESTAMP_GENERATOR, QueryType, TableConfig, TableType
+from hudi_bridge.config import TIMESTAMP_GENERATOR, MetaFieldsMode, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
 from hudi_bridge.logformat.layout import MAGIC
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
@@ -196,7 +196,7 @@ def _read_history(storage: Storage, timeline: Timeline) -> str | None:
 
 
 def _with_meta_columns(fields: pa.Schema, config: TableConfig) -> pa.Schema:
-    leading: tuple[str, ...] = META_COLUMNS if config.populates_meta_fields else ()
+    leading: tuple[str, ...] = () if config.meta_fields is MetaFieldsMode.NONE else META_COLUMNS
     if config.populates_meta_fields and config.allow_operation_field:
         leading += (OPERATION_COLUMN,)
     columns = [pa.field(name, pa.string()) for name in leading]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_bridge.common.display import html_of_properties, html_of_rows
-from hudi_bridge.config import QueryType, TableConfig
+from hudi_bridge.config import MetaFieldsMode, QueryType, TableConfig
 from hudi_bridge.errors import CorruptBaseFileError, CorruptLogFileError, CorruptTableError, QueryError
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.kinds import ColumnRows, RowFormat
@@ -245,7 +245,7 @@ def _iter_commits(state: TableState) -> Iterator[tuple[str, CommitMetadata]]:
 
 
 def _leading_columns(config: TableConfig) -> tuple[str, ...]:
-    if not config.populates_meta_fields:
+    if config.meta_fields is MetaFieldsMode.NONE:
         return ()
     return (*META_COLUMNS, OPERATION_COLUMN) if config.allow_operation_field else META_COLUMNS
 
