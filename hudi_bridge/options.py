@@ -438,8 +438,8 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
         UnsupportedTableError: no release of Hudi writes such tables yet, and no option says to read them all the same.
     """
     require_read_options(options)
-    if not config.layout.is_released:
-        config = _unreleased(config, options)
+    if not config.layout.is_released and not _flag(options, READ_UNRELEASED_KEY):
+        raise _unreleased(config)
     markers = {name: options[name] for name in DELETE_MARKER_KEYS if name in options}
     if READ_AS_RELEASE_KEY in options:
         config = _as_release(config, options[READ_AS_RELEASE_KEY])
@@ -456,14 +456,10 @@ def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableC
     )
 
 
-def _unreleased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
-    """The options without the metadata table, since nobody knows yet how its log files are written."""
-    if not _flag(options, READ_UNRELEASED_KEY):
-        versions, version = ", ".join(map(str, RELEASED_VERSIONS)), config.table_version
-        supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {version} as it is planned"
-        actual = f"{version}, which no release of Hudi writes"
-        raise UnsupportedTableError("table version", actual, supported)
-    return replace(config, metadata_partitions=(), metadata_partitions_inflight=())
+def _unreleased(config: TableConfig) -> UnsupportedTableError:
+    versions, version = ", ".join(map(str, RELEASED_VERSIONS)), config.table_version
+    supported = f"{versions}, and with the option {READ_UNRELEASED_KEY}=true {version} as it is planned"
+    return UnsupportedTableError("table version", f"{version}, which no release of Hudi writes", supported)
 
 
 def _as_release(config: TableConfig, text: str) -> TableConfig:

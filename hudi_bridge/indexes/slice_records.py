@@ -404,11 +404,11 @@ class _DataBlock:
         return cls(block=block, hfile=HFileInMemory(source), writer=_writer(block))
 
 
-def _deleted_keys(block: LogBlock) -> pa.StringArray:
+def _deleted_keys(block: LogBlock) -> Any:  # noqa: ANN401 - a StringArray
     if block.kind.columns is None:
         return parse_delete_block(block).record_keys
     content, path, offset = block.content, block.path, block.content_offset
-    keys: pa.StringArray = block.kind.columns.decode(content, (RECORD_KEY_COLUMN,), path, offset).column(0)
+    keys: Any = block.kind.columns.decode(content, (RECORD_KEY_COLUMN,), path, offset).column(0)
     return keys
 
 

@@ -63,7 +63,7 @@ def native_table(
     }
     log = folder / f"f1-0_0-1-1_{at(2)}_1.cdc.{extension}"
     rows = [{name: row[name] for name in FIELDS[mode]} for row in stored]
-    write_native(log, rows, schema, [row["record_key"] for row in stored], {})
+    write_native(log, rows, schema, [key for _, key, _, _ in CHANGES], {})
     table.commit(at(2), action="commit", wrote=[path], logged=[log])
     return table
 

@@ -42,19 +42,26 @@ def write_native(
 
     An HFile has the rows by key.
     """
+    if path.suffix == ".hfile":
+        path.write_bytes(_hfile(rows, schema, keys, metadata))
+        return path
+    table = pa.Table.from_pylist(list(rows), arrow_schema(parse_avro_schema(json.dumps(schema), "test")))
+    return write_columns(path, table, metadata)
+
+
+def write_columns(path: Path, table: pa.Table, metadata: Mapping[str, str]) -> Path:
+    """A file of columns in the format that its name says."""
+    labelled = table.replace_schema_metadata(dict(metadata))
     match path.suffix:
-        case ".hfile":
-            path.write_bytes(_hfile(rows, schema, keys, metadata))
         case ".orc":
-            orc.write_table(_table(rows, schema), path)
+            orc.write_table(table, path)
             path.write_bytes(_with_orc_metadata(path.read_bytes(), metadata))
         case ".lance":
-            table = _table(rows, schema).replace_schema_metadata(dict(metadata))
-            with LanceFileWriter(str(path), table.schema, version="2.1") as writer:
-                for batch in table.to_batches():
+            with LanceFileWriter(str(path), labelled.schema, version="2.1") as writer:
+                for batch in labelled.to_batches():
                     writer.write_batch(batch)
         case _:
-            pq.write_table(_table(rows, schema).replace_schema_metadata(dict(metadata)), path)
+            pq.write_table(labelled, path)
     return path
 
 
@@ -75,10 +82,6 @@ def listed_positions(positions: Sequence[int], base_instant: str) -> dict[int, s
         HeaderKey.RECORD_POSITIONS: base64.b64encode(data).decode(),
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: base_instant,
     }
-
-
-def _table(rows: Sequence[Row], schema: Mapping[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), arrow_schema(parse_avro_schema(json.dumps(schema), "test")))
 
 
 def _hfile(rows: Sequence[Row], schema: Mapping[str, Any], keys: Sequence[str], metadata: Mapping[str, str]) -> bytes:
