@@ -17,6 +17,7 @@ _ENCRYPTED_MAGIC = b"PARE"
 _NOT_ENCRYPTED = "files that are not encrypted, or base files with the decryption_properties of HudiTable.open"
 _SIGNATURE_BYTES = 28
 """The nonce and tag after a plain-text footer of a file with encrypted columns."""
+_SHREDDED, _96_BITS = ".typed_value", "INT96"
 END_BYTES = 8
 """The length of the footer and the magic, which end a Parquet file."""
 PARQUET_ERRORS = (
@@ -158,9 +159,15 @@ def footer_mismatch(footer: pq.FileMetaData) -> tuple[str, str] | None:
             if values != group.num_rows:
                 return f"a row group of {group.num_rows} rows", f"{values}, as its first column has"
     # The first row group is enough, because columns of later ones are read by position.
-    for group in groups[:1]:
-        for index in range(footer.num_columns):
-            stored, named = group.column(index).path_in_schema, footer.schema.column(index).path
-            if stored != named:
-                return f"the column {named!r}", f"{stored!r}, as its data are named"
+    chunks = [group.column(index) for group in groups[:1] for index in range(footer.num_columns)]
+    return next(filter(None, map(_column_mismatch, chunks, map(footer.schema.column, range(len(chunks))))), None)
+
+
+def _column_mismatch(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema) -> tuple[str, str] | None:
+    stored, named = chunk.path_in_schema, column.path
+    if stored != named:
+        return f"the column {named!r}", f"{stored!r}, as its data are named"
+    if stored.endswith(_SHREDDED) and chunk.physical_type == _96_BITS:
+        # Arrow reads them like times without a time zone, which are another type of a VARIANT.
+        return f"times of 96 bits in {stored}", "a type that Parquet specifies for a shredded VARIANT"
     return None

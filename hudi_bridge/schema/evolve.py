@@ -11,6 +11,8 @@ resolution of schemas makes records of nulls instead.
 
 A field that an Avro record without column ids lacks has its default.
 
+A VARIANT that the file has shredded is rebuilt (``schema.variants``).
+
 If the query's column is text, Hudi 1.x reads timestamps as text; timestamps in Avro as the text of their numbers. A
 partition column that the key generator formats is such a column.
 
@@ -18,7 +20,7 @@ Source: ``SchemaRepair`` and ``HoodieSchemaRepair`` of Hudi 1.2 for those timest
 Spark's ``ParquetColumnVector`` for records without a field.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -26,8 +28,9 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_bridge.common.caching import BoundedCache
-from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTableError, SchemaEvolutionError, UnsupportedTableError
 from hudi_bridge.schema.avro import Defaults, default_of, repeated
+from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.casts import (
     Array,
     ArrowType,
@@ -41,6 +44,7 @@ from hudi_bridge.schema.casts import (
     vectors_from_bytes,
 )
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
+from hudi_bridge.schema.variants import MalformedVariantError, ShreddedVariant, is_shredded, plan_shredded
 
 _ELEMENT_OF_TWO_LEVELS = "array"
 
@@ -104,6 +108,11 @@ class _Column:
         """Whether the column is null because the file has none of the fields within."""
         return isinstance(self.step, _Nulls)
 
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether the column is a VARIANT that the file has shredded."""
+        return isinstance(self.step, ShreddedVariant)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
@@ -127,6 +136,7 @@ class Evolution:
         Columns that need no conversion are not copied.
 
         Raises:
+            CorruptTableError: a shredded VARIANT cannot be rebuilt.
             SchemaEvolutionError: a value cannot be cast.
         """
         if not self.columns:
@@ -143,6 +153,10 @@ class Evolution:
         array = batch.column(column.source)
         try:
             return array if column.step is None else column.step(array)
+        except MalformedVariantError as error:
+            raise CorruptTableError(
+                self.path, None, f"{error.found}, in the VARIANT column {column.source}", error.expected
+            ) from error
         except pa.ArrowException as error:
             raise SchemaEvolutionError(
                 column.field.name, f"{column.source_type} ({error})", str(column.field.type), self.path
@@ -176,7 +190,8 @@ def plan_evolution(
 
     Raises:
         SchemaEvolutionError: a column of the file cannot be read as the query's type.
-        UnsupportedTableError: the file has a shredded VARIANT, or a default does not have its field's type.
+        UnsupportedTableError: the file has a VARIANT that is shredded otherwise than Parquet specifies, or a default
+            does not have its field's type.
     """
     has_ids = file_ids is not None and query_ids is not None
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
@@ -253,8 +268,17 @@ class _Planner:
             default = default_of(field.name, field.type, self.defaults)
             return _Column(field=field, source=None, source_type=None, step=None, default=default)
         source = level.file_fields[position]
-        step = self._named(source, field).step(source.type, field.type, inner, field.name)
+        step = self._named(source, field).field_step(source, field, inner, field.name)
         return _Column(field=field, source=source.name, source_type=source.type, step=step)
+
+    def field_step(self, source: "pa.Field[ArrowType]", field: "pa.Field[ArrowType]", ids: _Ids, column: str) -> _Step:
+        """The conversion of arrays of a field of the file to those of a field of the query."""
+        if pa.types.is_struct(source.type) and is_shredded(source.type, field.type):
+            if not is_variant(field):
+                actual = f"column {column} of {self.path}, shredded into typed_value, although it is a plain struct"
+                raise UnsupportedTableError("VARIANT", actual, "columns that the table's schema has as VARIANT")
+            return plan_shredded(source.type, field.type, column, self.path)
+        return self.step(source.type, field.type, ids, column)
 
     def step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         """The conversion of arrays from the source type to the target type."""
@@ -304,9 +328,6 @@ class _Planner:
     def struct_step(self, source: ArrowType, target: ArrowType, ids: _Ids, column: str) -> _Step:
         if ids is not None and not all(isinstance(id_, RecordType) for id_ in ids):
             raise self._error(column, source, target)
-        if _is_shredded(source, target):
-            actual = f"column {column} of {self.path}, shredded into typed_value"
-            raise UnsupportedTableError("VARIANT", actual, "metadata and value alone")
         file_fields = [source.field(i) for i in range(source.num_fields)]
         query_fields = [target.field(i) for i in range(target.num_fields)]
         level = _Level(file_fields, ids)
@@ -318,7 +339,7 @@ class _Planner:
                 children.append((None, self._missing(field, name)))
                 continue
             source_field = file_fields[position]
-            step = self._named(source_field, field).step(source_field.type, field.type, inner, name)
+            step = self._named(source_field, field).field_step(source_field, field, inner, name)
             children.append((None, None) if isinstance(step, _Nulls) else (position, step))
         unchanged = [(i, None) for i in range(len(file_fields))]
         if children == unchanged and _same_names_and_nullability(file_fields, query_fields):
@@ -340,7 +361,7 @@ class _Planner:
                 raise self._error(column, source, target)
             inner = file_type.element, query_type.element
         inside = replace(self, has_names_of_table=self.has_names_of_table and has_two_levels(source))
-        step = inside.step(source.value_type, target.value_type, inner, f"{column}.element")
+        step = inside.field_step(source.value_field, target.value_field, inner, f"{column}.element")
         if (
             step is None
             and pa.types.is_list(source)
@@ -358,7 +379,7 @@ class _Planner:
                 raise self._error(column, source, target)
             key_ids, item_ids = (file_type.key, query_type.key), (file_type.value, query_type.value)
         key_step = self.step(source.key_type, target.key_type, key_ids, f"{column}.key")
-        item_step = self.step(source.item_type, target.item_type, item_ids, f"{column}.value")
+        item_step = self.field_step(source.item_field, target.item_field, item_ids, f"{column}.value")
         labels = ([type_.field(0), type_.key_field, type_.item_field] for type_ in (source, target))
         if key_step is None and item_step is None and _same_names_and_nullability(*labels):
             return None
@@ -420,10 +441,19 @@ class _Names:
 
 
 def key_of_schema(schema: pa.Schema) -> tuple[pa.Schema, tuple[str, ...]]:
-    """A cache key of a schema's columns; unlike Arrow's equality, it has the names within lists."""
+    """A cache key of a schema's columns; unlike Arrow's equality, it has names within lists and marks of VARIANT."""
     # Arrow takes lists for equal whose elements have other names.
-    names = tuple(str(kind) for kind in schema.types if pa.types.is_nested(kind))
-    return schema.remove_metadata(), names
+    nested = [field for field in schema if pa.types.is_nested(field.type)]
+    return schema.remove_metadata(), tuple(f"{field.type} {''.join(_variant_marks(field))}" for field in nested)
+
+
+def _variant_marks(field: "pa.Field[ArrowType]") -> Iterator[str]:
+    """A sign for the field and each field within, which says whether it is marked as a VARIANT."""
+    yield "v" if is_variant(field) else "-"
+    kind = field.type
+    if pa.types.is_nested(kind):
+        for position in range(kind.num_fields):
+            yield from _variant_marks(kind.field(position))
 
 
 def has_two_levels(kind: ArrowType) -> bool:
@@ -442,12 +472,6 @@ def takes_micros_for_millis(source: ArrowType, target: ArrowType, stored_as: Sto
 
 def _default_of_each(default: Array, structs: Array) -> Array:
     return repeated(default, len(structs))
-
-
-def _is_shredded(source: ArrowType, target: ArrowType) -> bool:
-    """Whether the structs are a shredded VARIANT, some of whose values are in ``typed_value``."""
-    file_names, query_names = ({kind.field(i).name for i in range(kind.num_fields)} for kind in (source, target))
-    return query_names == {"metadata", "value"} and file_names == query_names | {"typed_value"}
 
 
 def _fields(type_: FieldType | None) -> tuple[Field, ...]:

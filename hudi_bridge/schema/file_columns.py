@@ -22,6 +22,7 @@ from hudi_bridge.schema.evolve import (
     takes_micros_for_millis,
 )
 from hudi_bridge.schema.internal import ArrayType, Field, FieldType, InternalSchema, MapType, RecordType
+from hudi_bridge.schema.variants import METADATA
 
 _MAPPINGS_BY_NAME = BoundedCache(64)
 # The records with ids of the file and of the query; None if fields are matched by name.
@@ -37,6 +38,7 @@ class Outcome(StrEnum):
     CAST = "cast"
     MILLISECONDS = "milliseconds, labelled as microseconds"
     CHANGED_INSIDE = "changed inside"
+    REBUILT = "rebuilt from typed_value"
     ADDED_LATER = "null: added later"
     NO_FIELD = "null: the file has none of its fields"
     ANOTHER_COLUMN = "null: same name, but another column (dropped and added again)"
@@ -174,6 +176,10 @@ def _iter_mappings(
         ids = _inner_ids(in_file.type, in_query.type) if in_file and in_query else None
         file_path, source = child_path(scope.file_path, planned.source), planned.source_type
         inside = replace(scope, file_path=file_path, path=column, ids=ids)
+        if planned.is_rebuilt:
+            yield _read(source, field.type, id_, inside, Outcome.REBUILT)
+            yield from _rebuilt_parts(field.type, inside)
+            continue
         inner = tuple(_iter_mappings(_inner_fields(source), _inner_fields(field.type), inside))
         outcome = Outcome.NO_FIELD if planned.has_no_field else _outcome(source, field.type, inner, scope.stored_as)
         yield _read(source, field.type, id_, inside, outcome)
@@ -263,6 +269,15 @@ def _read(source: ArrowType, target: ArrowType, id_: int | None, scope: _Scope, 
         query_type=_shallow_name(target),
         outcome=outcome,
     )
+
+
+def _rebuilt_parts(target: ArrowType, scope: _Scope) -> Iterator[ColumnMapping]:
+    """The parts of a VARIANT that the file has shredded."""
+    for part in target:
+        inside = replace(
+            scope, file_path=child_path(scope.file_path, part.name), path=child_path(scope.path, part.name)
+        )
+        yield _read(part.type, part.type, None, inside, Outcome.READ if part.name == METADATA else Outcome.REBUILT)
 
 
 def _not_in_file(column: str, id_: int | None, field: "pa.Field[ArrowType]", outcome: Outcome) -> ColumnMapping:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
+from hudi_bridge.schema.avro_types import VARIANT_FIELD
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -177,11 +178,21 @@ class TestByName:
         with pytest.raises(SchemaEvolutionError):
             plan(columns(v=stored), columns(v=pa.list_(pa.float32(), 2)))
 
-    def test_a_shredded_variant_is_refused(self) -> None:
+    def test_a_shredded_variant_is_rebuilt_if_the_schema_has_one(self) -> None:
         parts: list[tuple[str, pa.DataType]] = [("metadata", pa.binary()), ("value", pa.binary())]
-        shredded = pa.struct([*parts, ("typed_value", pa.int32())])
-        with pytest.raises(UnsupportedTableError, match="typed_value"):
-            plan(columns(v=shredded), columns(v=pa.struct(parts)))
+        file = columns(v=pa.struct([*parts, ("typed_value", pa.int32())]))
+        plain, variant = columns(v=pa.struct(parts)), pa.field("v", pa.struct(parts), metadata=VARIANT_FIELD)
+        rows: list[dict[str, Any]] = [
+            {"v": {"metadata": b"\x01\x00\x00", "value": None, "typed_value": 7}},
+            {"v": None},
+        ]
+        expected = [{"v": {"metadata": b"\x01\x00\x00", "value": b"\x14\x07\x00\x00\x00"}}, {"v": None}]
+        for query in (plain, pa.schema([variant]), plain):
+            if query is plain:
+                with pytest.raises(UnsupportedTableError, match="typed_value"):
+                    plan(file, query)
+            else:
+                assert evolved(rows, file, query) == expected
 
     def test_no_common_column_keeps_the_number_of_rows(self) -> None:
         file, query = pa.schema([("a", pa.int32())]), pa.schema([("b", pa.int32())])

@@ -240,6 +240,11 @@ def golden_variant_queries() -> tuple[GoldenQuery, ...]:
     )
 
 
+def golden_shredded() -> Path:
+    """The folder of Parquet files with shredded VARIANT columns, and of what others read (see golden/shredded.py)."""
+    return _unpacked(ARCHIVES / "shredded.zip")
+
+
 def golden_queries(kinds: Sequence[str] = ROW_KINDS) -> tuple[GoldenQuery, ...]:
     """The queries of these kinds, of all tables."""
     return tuple(

@@ -380,8 +380,8 @@ REFUSALS = (
         read=_with_type({"type": "bytes", "logicalType": "decimal", "precision": 77, "scale": 0}),
     ),
     Refusal(
-        what="VARIANT that is shredded",
-        why="there is no golden table of it",
+        what="VARIANT that is shredded in the schema of the table",
+        why="Hudi shreds in files alone",
         read=_with_type(
             {
                 "type": "record",

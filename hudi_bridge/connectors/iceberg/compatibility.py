@@ -102,7 +102,7 @@ def _read_by_hudi(
     in_query = dict(iter_fields(split.context.schema))
     by_hudi: dict[str, int] = {}
     for column in base.columns:
-        if column.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS, Outcome.NO_FIELD):
+        if column.outcome in (Outcome.REFUSED, Outcome.MILLISECONDS, Outcome.NO_FIELD, Outcome.REBUILT):
             return by_hudi, str(column)
         if column.file_column is None or column.column is None or column.outcome not in READ_OUTCOMES:
             continue
