@@ -26,6 +26,7 @@ from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReada
 from hudi_bridge.indexes.explain import Explanation, explained
 from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
+from hudi_bridge.readers.completion_times import with_commits_of_filter
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
@@ -291,9 +292,7 @@ class HudiDataset(ds.FileSystemDataset):
             QueryError: the filter does not fit the table.
         """
         request = self._request(self.schema.names, filter)
-        if not use_indexes:
-            return self._plan.splits(request.row_filter)
-        return self._selection.iter_select(request)
+        return self._selection.iter_select(request) if use_indexes else self._plan.splits(request.row_filter)
 
     def explain(
         self, filter: pc.Expression | None = None, columns: Columns = None, *, meta_columns: bool = True
@@ -579,7 +578,7 @@ class HudiDataset(ds.FileSystemDataset):
         request = RowRequest.of(self.schema, columns, self._combined(row_filter))
         if request.row_filter is None or self.query_type is QueryType.CHANGES:
             return request
-        return request.with_keys_of_filter(self._plan.context)
+        return with_commits_of_filter(request, self._storage, self.context).with_keys_of_filter(self.context)
 
     def _plan_of_scan(self, request: RowRequest, partition_path: str | None) -> list[Split]:
         """The splits that a scan reads, with a word to the log."""

@@ -43,6 +43,7 @@ _BUCKET_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 RANGE_VERSION_KEY = "hoodie.datasource.read.incr.table.version"
 END_SCHEMA_KEY = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMN_IDS_KEY = "hoodie.schema.on.read.enable"
+COMPLETION_TIMES_KEY = "hudi_bridge.completion.times"
 _QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
 """The query types by Hudi's words before 0.6, as Hudi translates them."""
 _RELEASE_NUMBER = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
@@ -85,6 +86,7 @@ def _honoured() -> Iterator[ReadOption]:
         "hoodie.read.blob.inline.mode": "whether BLOBs in Lance files are references or bytes",
         "hudi_bridge.read.unreleased": "whether table version 10 is read",
         "hudi_bridge.paths.tell.values": "whether rows have the values of their partition path",
+        "hudi_bridge.completion.times": "whether rows have the completion times of their commits",
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "whether ranges become full scans",
         "hoodie.read.timeline.holes.resolution.policy": "what to do where a write in a range is running",
         "hoodie.datasource.read.incr.table.version": "by which times commits lie in a range",
@@ -232,7 +234,7 @@ def names_of(*effects: Effect) -> tuple[str, ...]:
 
 
 READ_OPTION_KEYS = names_of(Effect.HONOURED)
-"""The options that change how a table is read; all but five have Hudi's names."""
+"""The options that change how a table is read; all but six have Hudi's names."""
 
 
 def spelled(name: str) -> str:
@@ -294,7 +296,8 @@ class ReadOptions:
     are the folders of files that BLOB columns refer to, whose bytes are read; with ``blob_content``, BLOBs in Lance
     files are their bytes instead of references into the files. ``range_version`` is the table version by whose rules
     commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its end, where
-    Hudi gives them; without ``column_ids``, columns are found by name.
+    Hudi gives them; without ``column_ids``, columns are found by name. ``completion_times`` says whether rows have the
+    completion times of their commits.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -313,6 +316,7 @@ class ReadOptions:
     range_version: int | None = None
     end_schema: bool = False
     column_ids: bool = True
+    completion_times: bool = False
 
     @classmethod
     def of(
@@ -348,6 +352,7 @@ class ReadOptions:
             range_version=range_version(options),
             end_schema=_flag(options, END_SCHEMA_KEY) is True,
             column_ids=_flag(options, COLUMN_IDS_KEY) is not False,
+            completion_times=_flag(options, COMPLETION_TIMES_KEY) is True,
         )
 
 

@@ -26,9 +26,15 @@ from hudi_bridge.common.threads import BatchSource, Turns, Workers, map_in_threa
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
+from hudi_bridge.readers.completion_times import (
+    stored_read,
+    stored_slice_read,
+    with_commits_of_filter,
+    with_completion_times,
+)
 from hudi_bridge.readers.fetch_ahead import FilesOfSlice, LargeFetchSlot
 from hudi_bridge.readers.realtime_compacted import slice_reader
-from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
+from hudi_bridge.readers.request import RowRequest, SplitRead
 from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
 from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.planner import Split
@@ -156,7 +162,7 @@ def open_reader_in(
     Raises:
         QueryError: a column or the filter does not fit the table.
     """
-    request = RowRequest.of(split.context.schema, columns, row_filter)
+    request = with_commits_of_filter(RowRequest.of(split.context.schema, columns, row_filter), storage, split.context)
     read = SplitRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)
     return RealtimeCompactedReader(reader_for(read))
 
@@ -200,6 +206,9 @@ def reader_for(read: SplitRead[Split | SmallSlices]) -> BatchReader:
     if isinstance(split, ChangeSplit):
         # Images of changes are as they were stored.
         return ChangeReader(read.of(split))
+    if isinstance(split, SmallSlices | RealtimeFileSplit) and split.context.completion_times is not None:
+        whole = read.of(split)
+        return with_completion_times(reader_for(stored_read(whole)), whole)
     if isinstance(split, SmallSlices):
         return with_blobs(SmallSlicesReader(read.of(split)), read.storage, split.context)
     if not isinstance(split, RealtimeFileSplit):
@@ -234,7 +243,8 @@ def read_extent(storage: Storage, split: RealtimeFileSplit, request: RowRequest)
     Raises:
         HudiReadError: the footer cannot be read.
     """
-    return slice_reader(SliceRead(storage=storage, split=split, request=request, use_threads=False)).extent()
+    read = SplitRead(storage=storage, split=split, request=request, use_threads=False)
+    return slice_reader(stored_slice_read(read, split)).extent()
 
 
 def _batches_of(reader: BatchReader) -> Generator[pa.RecordBatch, None, None]:
@@ -297,7 +307,7 @@ class _Part:
 
 
 def _part(read: SplitRead[Split], context: Any, files_at_once: int) -> _Part:  # noqa: ANN401 - of OpenTelemetry
-    slices = [FilesOfSlice(read.of_slice(part)) for part in read.split.slices]
+    slices = [FilesOfSlice(stored_slice_read(read, part)) for part in read.split.slices]
 
     def fetch(large_fetch_slot: LargeFetchSlot) -> BatchSource:
         requests = {path: file for files in slices for path, file in files.to_fetch(large_fetch_slot)}

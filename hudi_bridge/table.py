@@ -3,9 +3,9 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from hudi_bridge.splits.planner import QueryPlan, SnapshotPlan, SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import open_state, refreshed
 from hudi_bridge.storage.storage import DecryptionProperties, PathLike, Storage, StorageOptions
+from hudi_bridge.timeline.history import CompletionTimes, completion_times
 from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_not_cleaned, validate_time_travel
@@ -456,7 +457,7 @@ class HudiTable:
             return self._latest
         state = self._state.as_of(parse_query_instant(as_of, self.config.timeline_timezone, argument))
         validate_time_travel(state)
-        return SplitPlanner(state, IndexesOfTable(state).listings())
+        return SplitPlanner(state, IndexesOfTable(state).listings(), completion_times=self._completion_times)
 
     def read_context(self, as_of: InstantLike | None = None) -> ReadContext:
         """What all splits of a snapshot share; it exists even if there are no splits. Raises like ``splits``."""
@@ -540,7 +541,13 @@ class HudiTable:
 
     @cached_property
     def _latest(self) -> SplitPlanner:
-        return SplitPlanner(self._state, self._indexes.listings(), self._indexes.partition_stats_for)
+        listings, stats = self._indexes.listings(), self._indexes.partition_stats_for
+        return SplitPlanner(self._state, listings, stats, completion_times=self._completion_times)
+
+    @cached_property
+    def _completion_times(self) -> Callable[[], CompletionTimes] | None:
+        """Reads the completion times of all commits, once; None if no option asks for them."""
+        return cache(partial(completion_times, self._state)) if self._state.options.completion_times else None
 
 
 def opened(path_or_table: PathLike | HudiTable, arguments: OpenArguments) -> HudiTable:

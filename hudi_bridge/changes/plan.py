@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_schema
+from hudi_bridge.changes.split import INSTANT, ChangeFormat, ChangeSplit, GroupChange, change_context
 from hudi_bridge.changes.writes import CommitWrites, FilesOfChanges, range_writes, whole_groups
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import CdcMode, QueryType, TableType
@@ -30,9 +30,10 @@ from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.partitions import matching_partitions
 from hudi_bridge.splits.planner import SplitPlanner, build_read_context
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, with_completion_times
 from hudi_bridge.splits.table_files import CurrentFiles, FolderListings
 from hudi_bridge.storage.storage import Storage
+from hudi_bridge.timeline.history import completion_times
 from hudi_bridge.timeline.instant import Action, Instant
 from hudi_bridge.timeline.instant_files import GroupId, read_commit_metadata
 from hudi_bridge.timeline.instant_range import InstantRange, archived_commits, ordering_time
@@ -136,7 +137,7 @@ class ChangePlan:
     @property
     def schema(self) -> pa.Schema:
         """The columns of changes; images have the columns of the table as of its newest commit, for every range."""
-        return change_schema(self.image.schema, self.change_format)
+        return change_context(self.image, self.change_format).schema
 
     @property
     def context(self) -> ReadContext:
@@ -180,6 +181,9 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
     """
     state = planner.state
     image = _as_images(planner.context(QueryType.CHANGES), state, change_format)
+    if state.options.completion_times:
+        times = completion_times(state, instants.commits)
+        image = replace(with_completion_times(image, times), schema=image.schema)
     if not image.populates_meta_fields and not image.record_key_fields:
         # Rows are compared by record key; this raises.
         _ = image.key_columns

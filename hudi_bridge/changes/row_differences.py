@@ -18,7 +18,7 @@ from hudi_bridge.merge.arrays import Booleans, Column, Positions, as_booleans
 from hudi_bridge.readers.request import RowRequest
 from hudi_bridge.schema.avro_types import AvroRecord
 from hudi_bridge.schema.casts import as_lists
-from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN, META_COLUMNS, OPERATION_COLUMN
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 Keys: TypeAlias = "pa.ChunkedArray[Any]"
@@ -267,6 +267,8 @@ class Changes:
             return self.operations
         if name == INSTANT:
             return self.instants
+        if name == COMPLETION_TIME_COLUMN and split.image.completion_times is not None:
+            return split.image.completion_times.of(self.instants)
         images = {BEFORE: self.before, AFTER: self.after}[name]
         return images.json(split) if split.change_format is ChangeFormat.CDC else images.rows
 

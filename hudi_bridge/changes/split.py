@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.schema.meta_columns import own_columns
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN, own_columns
 from hudi_bridge.splits.split import (
     ReadContext,
     RealtimeFileSplit,
@@ -35,10 +35,24 @@ class ChangeFormat(StrEnum):
 
 
 def change_schema(image: pa.Schema, change_format: ChangeFormat) -> pa.Schema:
-    """The columns of changes to a table with the given columns."""
+    """The columns of changes to a table with the given columns.
+
+    The completion time of the commit is a column of the change, and not of its images.
+    """
+    position = image.get_field_index(COMPLETION_TIME_COLUMN)
+    more = () if position < 0 else (image.field(position),)
+    image = image if position < 0 else image.remove(position)
     kind = pa.string() if change_format is ChangeFormat.CDC else pa.struct(list(image))
     columns = ((OPERATION, pa.string()), (INSTANT, pa.string()), (BEFORE, kind), (AFTER, kind))
-    return pa.schema([pa.field(name, column) for name, column in columns])
+    return pa.schema([*(pa.field(name, column) for name, column in columns), *more])
+
+
+def change_context(image: ReadContext, change_format: ChangeFormat) -> ReadContext:
+    """The context of changes whose images are read with the context ``image``."""
+    schema = image.schema
+    if image.completion_times is not None:
+        schema = schema.append(pa.field(COMPLETION_TIME_COLUMN, pa.string()))
+    return replace(image, schema=change_schema(schema, change_format), query_type=QueryType.CHANGES)
 
 
 def own_images(schema: pa.Schema) -> dict[str, pc.Expression]:
@@ -103,8 +117,7 @@ class ChangeSplit:
     @property
     def context(self) -> ReadContext:
         """The context of the slices, with the columns of changes."""
-        schema = change_schema(self.image.schema, self.change_format)
-        return replace(self.image, schema=schema, query_type=QueryType.CHANGES)
+        return change_context(self.image, self.change_format)
 
     @property
     def slices(self) -> tuple[RealtimeFileSplit, ...]:

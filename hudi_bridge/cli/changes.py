@@ -260,6 +260,7 @@ def changes(
     no_meta_columns: Annotated[
         bool, typer.Option("--no-meta-columns", help="Leave Hudi's own columns out of the images.")
     ] = False,
+    completion_times: options.CompletionTimes = False,
     cdc: Annotated[bool, typer.Option("--cdc", help="Return images as JSON, as Hudi's cdc queries do.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for further changes until interrupted.")] = False,
     interval: Annotated[
@@ -287,7 +288,7 @@ def changes(
     if cdc and no_meta_columns:
         raise QueryError("--no-meta-columns", "--cdc, whose images are JSON as Hudi has it", "one of the two")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload, storage_option)
+    opened = open_table(table, option, payload, storage_option, completion_times=completion_times)
     state = read_state(state_file, opened.path) if state_file is not None else None
     begin = after if state is None else state.after
     if begin is None:

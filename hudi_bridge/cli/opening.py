@@ -11,7 +11,7 @@ from hudi_bridge.cli.options import path_of
 from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import OnFilesGone
+from hudi_bridge.options import COMPLETION_TIMES_KEY, OnFilesGone
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import parse_query_instant
 
@@ -24,8 +24,12 @@ def open_table(
     option: list[str] | None = None,
     payload: list[str] | None = None,
     storage_option: list[str] | None = None,
+    *,
+    completion_times: bool = False,
 ) -> HudiTable:
     """The table in a folder, opened with the values of ``--option``, ``--payload`` and ``--storage-option``.
+
+    Rows have the ``completion_times`` of their commits if asked.
 
     Raises:
         QueryError: a value is invalid.
@@ -33,7 +37,7 @@ def open_table(
     """
     return HudiTable.open(
         path_of(path),
-        options=parse_options(option),
+        options=parse_options(option) | ({COMPLETION_TIMES_KEY: "true"} if completion_times else {}),
         payloads=load_payloads(payload),
         storage_options=parse_storage_options(storage_option),
     )

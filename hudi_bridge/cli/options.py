@@ -24,6 +24,10 @@ Columns = Annotated[
 NoMetaColumns = Annotated[
     bool, typer.Option("--no-meta-columns", help="Leave out Hudi's own columns, unless --columns names them.")
 ]
+CompletionTimes = Annotated[
+    bool,
+    typer.Option("--completion-times", help="Add a column with the time at which the commit of each row completed."),
+]
 Where = Annotated[str | None, typer.Option(metavar="SQL", help="Only rows for which this is true.", show_default=False)]
 AsOf = Annotated[
     str | None,

@@ -128,6 +128,7 @@ def read(
     *,
     columns: options.Columns = None,
     no_meta_columns: options.NoMetaColumns = False,
+    completion_times: options.CompletionTimes = False,
     where: options.Where = None,
     limit: options.Limit = None,
     read_optimized: options.ReadOptimized = False,
@@ -144,7 +145,7 @@ def read(
 ) -> None:
     """Read the rows of the newest snapshot, or with --after those that later commits have written."""
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
-    opened = open_table(table, option, payload, storage_option)
+    opened = open_table(table, option, payload, storage_option, completion_times=completion_times)
     dataset = open_query(
         opened,
         read_optimized=read_optimized,
@@ -215,6 +216,7 @@ def get(
     ] = None,
     columns: options.Columns = None,
     no_meta_columns: options.NoMetaColumns = False,
+    completion_times: options.CompletionTimes = False,
     partition: Annotated[
         str | None, typer.Option(metavar="PATH", help="Search this partition only.", show_default=False)
     ] = None,
@@ -236,7 +238,7 @@ def get(
     require_newest(on_files_gone, {"--as-of": as_of})
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     record_keys = [*(keys or ()), *(_lines(keys_from) if keys_from is not None else ())]
-    opened = open_table(table, option, payload, storage_option)
+    opened = open_table(table, option, payload, storage_option, completion_times=completion_times)
     dataset = opened.query(as_of, on_files_gone=on_files_gone)
     instant = dataset.instant
     names = column_names(columns, dataset, meta_columns=not no_meta_columns)

@@ -47,7 +47,7 @@ from hudi_bridge.schema.evolve import StoredAs
 from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import open_reader_in
-from hudi_bridge.splits.split import RealtimeFileSplit
+from hudi_bridge.splits.split import RealtimeFileSplit, stored_context
 from hudi_bridge.storage.storage import Storage
 
 Layout: TypeAlias = "str | list[Layout | int | None]"
@@ -124,6 +124,7 @@ def iter_log_blocks(storage: Storage, split: RealtimeFileSplit) -> Iterator[Stor
         UnsupportedTableError: a delete block has an unknown version.
         DataFileGoneError: a log file no longer exists.
     """
+    split.context.require_no_completion_times("log blocks")
     if not split.log_paths:
         return
     turns = {(block.path, block.offset): turn for turn, block in enumerate(read_live_blocks(storage, split).blocks)}
@@ -265,6 +266,7 @@ def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int 
 
     ``at_once`` slices are read at the same time and share the memory for logs.
     """
+    split = replace(split, context=stored_context(split.context))
     read = SliceRead(storage=storage, split=split, request=RowRequest.of(split.context.schema, ()), at_once=at_once)
     if not read.has_logs:
         return

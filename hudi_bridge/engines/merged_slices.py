@@ -54,6 +54,8 @@ NOT_IDENTIFYING: Final = frozenset(
         "skips_slices",
         "bucket_count",
         "bucket_fields",
+        # With them, there are no merged slices.
+        "completion_times",
     )
 )
 """The fields of a context that do not change the merged rows of a slice, apart from the log blocks that count."""

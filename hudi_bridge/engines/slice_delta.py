@@ -359,6 +359,7 @@ def slice_delta_in(
     context = split.context
     if not isinstance(split, RealtimeFileSplit) or context.commit_times is not None:
         raise QueryError("split", "one of a range of commits", "one of a snapshot or read-optimized query")
+    context.require_no_completion_times("the delta of a slice")
     request = RowRequest.of(context.schema, columns)
     return SliceDelta(
         SliceRead(storage=storage, split=split, request=request, use_threads=use_threads, at_once=at_once)

@@ -44,7 +44,7 @@ from hudi_bridge.indexes.record_kinds import (
 )
 from hudi_bridge.readers.request import referenced_columns
 from hudi_bridge.schema.julian import widened
-from hudi_bridge.schema.meta_columns import META_COLUMNS, RECORD_KEY_COLUMN
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
 from hudi_bridge.splits.notes import PARTITIONS, PlanNotes
 from hudi_bridge.splits.partitions import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
@@ -78,7 +78,7 @@ def skippable_columns(columns: Iterable[str], context: ReadContext) -> tuple[str
     rule = context.merge_rule
     if context.schema_ids is not None or (rule is not None and rule.payload is not None):
         return ()
-    others = {*META_COLUMNS, *context.path_columns}
+    others = {*META_COLUMNS, COMPLETION_TIME_COLUMN, *context.path_columns}
     return tuple(name for name in columns if name not in others and _wrappers(context.schema.field(name).type))
 
 

@@ -25,7 +25,7 @@ from hudi_bridge.indexes.metadata_table import INDEX_ERRORS, IndexDefinition, In
 from hudi_bridge.indexes.record_kinds import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers.filters import allowed_results, allowed_values
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.timeline.timeline import TableState
@@ -161,7 +161,7 @@ class ExpressionIndexesOfTable:
         rule = context.merge_rule
         if context.schema_ids is not None or (rule is not None and rule.payload is not None):
             return []
-        others = {*META_COLUMNS, *context.path_columns, *dict(context.field_defaults)}
+        others = {*META_COLUMNS, COMPLETION_TIME_COLUMN, *context.path_columns, *dict(context.field_defaults)}
         questions = []
         for definition in self._definitions():
             column = definition.source_fields[0] if len(definition.source_fields) == 1 else ""

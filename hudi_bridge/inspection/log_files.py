@@ -39,6 +39,7 @@ from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.splits.file_slice import LogFile
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.splits.query_schema import scan_heads
+from hudi_bridge.splits.split import stored_context
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -347,7 +348,7 @@ def inspect_log_records(
         UnsupportedTableError: the table's records cannot be merged correctly.
     """
     logs = _LogsOfTable(table, path, file_id, as_of)
-    schema = logs.planner.schema(QueryType.SNAPSHOT)
+    schema = stored_context(logs.planner.context(QueryType.SNAPSHOT)).schema
     request = RowRequest.of(schema, columns, filter)
     row = pa.field("row", pa.struct([schema.field(name) for name in request.columns]))
     shown = _OF_RECORD.append(row)

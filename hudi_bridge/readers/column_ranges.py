@@ -37,7 +37,7 @@ from hudi_bridge.readers.filters import (
 )
 from hudi_bridge.readers.split_columns import plan_file_evolution
 from hudi_bridge.schema.evolve import StoredAs
-from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
@@ -247,7 +247,7 @@ def columns_with_ranges(columns: Iterable[str], context: ReadContext) -> tuple[s
     rule = context.merge_rule
     if context.schema_ids is not None or (rule is not None and rule.payload is not None):
         return ()
-    others = {*META_COLUMNS, *context.path_columns}
+    others = {*META_COLUMNS, COMPLETION_TIME_COLUMN, *context.path_columns}
     return tuple(name for name in columns if name not in others and has_ranges(context.schema.field(name).type))
 
 

@@ -14,6 +14,8 @@ RECORD_KEY_COLUMN = "_hoodie_record_key"
 PARTITION_PATH_COLUMN = "_hoodie_partition_path"
 FILE_NAME_COLUMN = "_hoodie_file_name"
 OPERATION_COLUMN = "_hoodie_operation"
+COMPLETION_TIME_COLUMN = "_hoodie_commit_completion_time"
+"""No column of Hudi's: made from the timeline if an option asks for it, and so not among the ``META_COLUMNS``."""
 
 
 def own_columns(names: Iterable[str]) -> list[str]:

@@ -30,9 +30,10 @@ from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapsh
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner, build_read_context
 from hudi_bridge.splits.query_schema import QuerySchema, read_query_schema
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, with_completion_times
 from hudi_bridge.splits.table_files import CurrentFiles
 from hudi_bridge.storage.storage import FileInfo, Storage
+from hudi_bridge.timeline.history import completion_times
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.instant_files import CommitMetadata, read_all_commit_metadata
 from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
@@ -121,6 +122,8 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
         visible=visible,
         commit_times=instants.commit_times,
     )
+    if state.options.completion_times:
+        context = with_completion_times(context, completion_times(state, instants.commits))
     return IncrementalPlan(planner=planner, instants=instants, context=context, slices=slices, found_by=found_by)
 
 

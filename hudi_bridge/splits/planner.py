@@ -45,8 +45,9 @@ from hudi_bridge.splits.partitions import (
     partition_values,
 )
 from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
+from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, stored_context, with_completion_times
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
+from hudi_bridge.timeline.history import CompletionTimes
 from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
 from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.instant_range import next_after_snapshot
@@ -265,12 +266,14 @@ class SplitPlanner:
         listings: FolderListings | None = None,
         partition_index: Callable[[QueryType], PartitionIndex | None] | None = None,
         view_files: ViewFiles | None = None,
+        completion_times: Callable[[], CompletionTimes] | None = None,
     ) -> None:
         """A planner of a state; planners with the same ``listings`` and ``view_files`` read them once.
 
-        ``partition_index`` returns the index for a type of query.
+        ``partition_index`` returns the index for a type of query. Without ``completion_times``, rows have none.
         """
         self.state = state
+        self._completion_times = completion_times
         self.files = TableFiles(state, listings, view_files)
         self._partition_index = partition_index
         self._contexts: dict[QueryType, ReadContext] = {}
@@ -292,6 +295,8 @@ class SplitPlanner:
 
     def columns(self, query_type: QueryType) -> QueryColumns:
         """The columns of a query, and the ones that are read from the path; raises like ``schema``."""
+        if self._completion_times is not None:
+            return QueryColumns(self.context(query_type).schema, self.context(query_type).path_columns)
         return columns_of_query(self.query_schema, self.state.config, query_type)
 
     def context(self, query_type: QueryType) -> ReadContext:
@@ -305,6 +310,8 @@ class SplitPlanner:
             if context.fields_spell_keys and context.populates_meta_fields and self.files.registers_external:
                 # Rows of external files have no record key in a table with meta columns.
                 context = replace(context, fields_spell_keys=False)
+            if self._completion_times is not None and query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+                context = with_completion_times(context, self._completion_times())
             self._contexts[query_type] = context
         return self._contexts[query_type]
 
@@ -498,7 +505,7 @@ class SplitPlanner:
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        context = self.context(QueryType.SNAPSHOT)
+        context = stored_context(self.context(QueryType.SNAPSHOT))
         path, file_id = group
         values = partition_values(path, self.state.config, context.schema, context.path_columns)
         return RealtimeFileSplit(

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -15,12 +15,14 @@ from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.options import COMPLETION_TIMES_KEY
 from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.avro import Defaults, default_of
 from hudi_bridge.schema.java_text import has_value_text
-from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN, RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import PartitionValues
 from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
+from hudi_bridge.timeline.history import CompletionTimes
 
 _FORMAT = 1
 _KIND = "split"
@@ -47,6 +49,9 @@ class ReadContext:
     Incremental queries: ``commit_times`` are the commits whose rows are returned, None for other queries. With
     ``filters_base_rows_before_merge``, base rows of other commits are not merged; otherwise only row groups without any
     row of these commits are left out. With ``filters_parquet_blocks``, so are Parquet log blocks without such a row.
+
+    ``completion_times`` are those of the commits that rows may name, None unless an option asks for them. Then the
+    schema ends with a column of them, which no file has: readers of files need ``stored_context``.
 
     Options: ``log_memory_bytes`` limits the memory for log records of a slice; None is a quarter of the memory,
     shared by the slices that are read at the same time. ``skips_slices`` is whether indexes may be used. The others are
@@ -84,6 +89,7 @@ class ReadContext:
     storage_options: StorageOptions = field(default_factory=dict, repr=False, hash=False)
     needs_keys: bool = False
     needs_filesystem: bool = False
+    completion_times: CompletionTimes | None = field(default=None, repr=False, hash=False)
 
     def __getstate__(self) -> list[Any]:
         self.require_no_keys()
@@ -97,6 +103,16 @@ class ReadContext:
         """
         if self.needs_keys:
             raise keys_stay_here("readers of splits")
+
+    def require_no_completion_times(self, reader: str) -> None:
+        """Refuses rows with completion times, for a reader that reads files by itself and so would have nulls instead.
+
+        Raises:
+            QueryError: an option asks for completion times.
+        """
+        if self.completion_times is not None:
+            expected = f"no such option for {reader}"
+            raise QueryError(f"options: {COMPLETION_TIMES_KEY}", "true", expected)
 
     def open_storage(self, filesystem: Any = None) -> Storage:  # noqa: ANN401 - of any library
         """The folder of the table, on a file system that is given or on the one that it was opened on.
@@ -157,6 +173,35 @@ class ReadContext:
         A default with another type than its column is left out.
         """
         return _values_of(self.field_defaults, self.schema)
+
+
+def with_completion_times(context: ReadContext, times: CompletionTimes) -> ReadContext:
+    """The context of rows with the completion times of their commits as a further column.
+
+    Raises:
+        UnsupportedTableError: rows do not tell their commits, or the table has a column with that name.
+    """
+    if COMPLETION_TIME_COLUMN in context.schema.names:
+        actual = f"a column {COMPLETION_TIME_COLUMN}, and the option {COMPLETION_TIMES_KEY}"
+        raise UnsupportedTableError("columns", actual, "one of the two")
+    if not context.schema.names:
+        # Nothing has been written yet.
+        return replace(context, completion_times=times)
+    if COMMIT_TIME_COLUMN not in context.schema.names:
+        actual = f"a table without meta columns, and the option {COMPLETION_TIMES_KEY}"
+        raise UnsupportedTableError("completion times", actual, "rows that tell their commits")
+    schema = context.schema.append(pa.field(COMPLETION_TIME_COLUMN, pa.string()))
+    return replace(context, schema=schema, completion_times=times)
+
+
+def stored_context(context: ReadContext) -> ReadContext:
+    """The context with no more than the columns that files may have."""
+    if context.completion_times is None:
+        return context
+    position = context.schema.get_field_index(COMPLETION_TIME_COLUMN)
+    return replace(
+        context, schema=context.schema if position < 0 else context.schema.remove(position), completion_times=None
+    )
 
 
 @lru_cache(maxsize=64)
@@ -309,6 +354,8 @@ def context_to_json(context: ReadContext) -> dict[str, Any]:
     document["committed_instants"] = sorted(context.committed_instants)
     document["pending_instants"] = sorted(context.pending_instants)
     document["commit_times"] = None if context.commit_times is None else sorted(context.commit_times)
+    times = context.completion_times
+    document["completion_times"] = None if times is None else dict(times.by_request)
     rule = context.merge_rule
     document["merge_rule"] = rule.to_json() if rule is not None else None
     return document
@@ -321,7 +368,7 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
         QueryError: it needs a payload that is not given.
     """
     rule = document.pop("merge_rule")
-    commit_times = document["commit_times"]
+    commit_times, completion_times = document["commit_times"], document.get("completion_times")
     for name in ("record_key_fields", "path_columns", "bucket_fields", "blob_sources"):
         document[name] = tuple(document.get(name, ()))
     document["field_defaults"] = tuple((name, default) for name, default in document["field_defaults"])
@@ -339,6 +386,7 @@ def context_from_json(document: dict[str, Any], payloads: Mapping[str, RecordPay
             "committed_instants": frozenset(document["committed_instants"]),
             "pending_instants": frozenset(document["pending_instants"]),
             "commit_times": None if commit_times is None else frozenset(commit_times),
+            "completion_times": None if completion_times is None else CompletionTimes(completion_times),
             "merge_rule": rule,
         }
     )

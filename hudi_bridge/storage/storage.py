@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
@@ -237,6 +238,19 @@ class Storage:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self.failure("list", path, error) from error
         return tuple(sorted(self._entries(path, infos), key=lambda info: info.path))
+
+    def modification_times(self, path: str) -> dict[str, datetime]:
+        """When the entries of a folder were last modified, by name, in UTC; empty if the file system does not tell.
+
+        Raises:
+            StorageError: the folder cannot be listed, is a file, or does not exist.
+        """
+        selector = fs.FileSelector(self.resolve(path))
+        try:
+            infos = self._request("list", path, lambda: self.filesystem.get_file_info(selector))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self.failure("list", path, error) from error
+        return {info.base_name: info.mtime.astimezone(UTC) for info in infos if info.mtime is not None}
 
     def has_more_folders(self, path: str, most: int) -> bool:
         """Whether a folder of the local file system has more than ``most`` folders, found without listing all.

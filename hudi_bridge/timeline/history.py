@@ -9,11 +9,16 @@ In layout 1 it is read by ``archived_log``. In layout 2 it is Parquet files of i
 ``metadata`` is the content of the completed instant's file. Files outside the valid manifest are obsolete. Nothing is
 cached: each call reads the files again.
 
-Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``.
+``CompletionTimes`` are those of the active and of the archived timeline. In layout 1, the active one has none; as in
+Hudi, they are the modification times of the files that completed the instants, and what the archive says of them.
+
+Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` and ``ArchivedTimelineV2``;
+``InstantGeneratorV1`` and ``CompletionTimeQueryViewV2``.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,8 +28,19 @@ import pyarrow.parquet as pq
 from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
+from hudi_bridge.merge.arrays import Column
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantState, parse_action
+from hudi_bridge.timeline.instant import (
+    COMMIT_ACTIONS,
+    MILLIS_LENGTH,
+    MISSING_MILLIS,
+    SECONDS_LENGTH,
+    Instant,
+    InstantState,
+    instant_at,
+    parse_action,
+    parse_instant_file_name,
+)
 from hudi_bridge.timeline.instant_files import CommitMetadata, parse_commit_metadata
 from hudi_bridge.timeline.records import parse_record, records_field, text_field
 from hudi_bridge.timeline.timeline import TableState, latest_states
@@ -167,3 +183,58 @@ def read_archived_commits(state: TableState, instant_times: Collection[str]) -> 
     if state.config.layout.archives_in_logs:
         return dict(archived_log.iter_commits(state, frozenset(instant_times)))
     return dict(iter_commits(state, frozenset(instant_times)))
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionTimes:
+    """When commits completed, by their requested time, in the time zone of the timeline."""
+
+    by_request: Mapping[str, str]
+
+    def of(self, requested: Column) -> Column:
+        """The completion times of a column of requested times; null where none is known."""
+        encoded: Any = requested.dictionary_encode()
+        times = pa.array([self.of_commit(time) for time in encoded.dictionary.to_pylist()], pa.string())
+        completed: Column = times.take(encoded.indices)
+        return completed
+
+    def of_commit(self, requested: str | None) -> str | None:
+        """The completion time of one commit; None if it is not known."""
+        time = requested or ""
+        if time in self.by_request or not (len(time) == MILLIS_LENGTH and time.endswith(MISSING_MILLIS)):
+            return self.by_request.get(time)
+        # Hudi sometimes adds milliseconds to an instant of seconds.
+        return self.by_request.get(time[:SECONDS_LENGTH])
+
+
+def completion_times(state: TableState, commits: Iterable[Instant] | None = None) -> CompletionTimes:
+    """The completion times of some commits, by default of all, archived ones too.
+
+    Layout 1: lists the timeline once more, for modification times. A time before the request, as files may have that
+    were copied, is left out.
+
+    Raises:
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
+        StorageError: the timeline cannot be listed.
+    """
+    if commits is None:
+        commits = (*load_archived_instants(state), *state.timeline.commits())
+    times = {commit.requested_time: commit.completion_time for commit in commits if commit.action in COMMIT_ACTIONS}
+    if not state.config.layout.has_completion_times:
+        times |= {time: modified for time, modified in modification_times(state).items() if time in times}
+    return CompletionTimes({time: end for time, end in times.items() if end is not None and end >= time})
+
+
+def modification_times(state: TableState) -> dict[str, str]:
+    """When the files that completed the active commits of layout 1 were modified, by the commits' requested times.
+
+    Raises:
+        StorageError: the timeline cannot be listed.
+    """
+    config, times = state.config, {}
+    for name, moment in state.storage.modification_times(config.timeline_path).items():
+        instant = parse_instant_file_name(name, config.timeline_layout)
+        if instant is not None and instant.is_completed and instant.action in COMMIT_ACTIONS:
+            times[instant.requested_time] = instant_at(moment, config.timeline_timezone)
+    return times

@@ -212,9 +212,13 @@ def time_of(instant: str) -> datetime | None:
 
 def clock(timezone: TimelineTimezone) -> str:
     """The current time as an instant of a timeline. For an unknown time zone of writers, this machine's is used."""
-    now = datetime.now(UTC)
-    moment = now if timezone is TimelineTimezone.UTC else now.astimezone()
-    return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+    return instant_at(datetime.now(UTC), timezone)
+
+
+def instant_at(moment: datetime, timezone: TimelineTimezone) -> str:
+    """A moment as an instant of a timeline. For an unknown time zone of writers, this machine's is used, as in Hudi."""
+    in_zone = moment.astimezone(UTC if timezone is TimelineTimezone.UTC else None)
+    return in_zone.strftime("%Y%m%d%H%M%S") + f"{in_zone.microsecond // 1000:03d}"
 
 
 def seconds_between(earlier: str, later: str) -> float | None:

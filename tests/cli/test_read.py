@@ -374,3 +374,16 @@ def test_hudis_own_columns_are_left_out_of_conditions_and_ranges(hudi_bridge: Ca
     rows = hudi_bridge("read", path, *arguments, "--format", "json").text.splitlines()
     assert len(rows) == HudiTable.open(path).incremental("earliest").count_rows()
     assert not any(name.startswith("_hoodie_") for row in map(json.loads, rows) for name in row)
+
+
+@pytest.mark.parametrize(
+    "command", [["read"], ["read", "--no-meta-columns"], ["get", "k1"], ["changes", "--after", "earliest"]]
+)
+def test_completion_times_are_a_column(hudi_bridge: Call, tmp_path: Path, command: list[str]) -> None:
+    table = TableWriter(folder=tmp_path / "t").create()
+    rows: list[Row] = [{"id": "k1", "ts": 1, "value": "x"}]
+    table.commit(at(1), action="commit", wrote=[table.base_file(at(1), rows)], completed=at(3))
+    name, *arguments = command
+    outcome = hudi_bridge(name, str(tmp_path / "t"), *arguments, "--completion-times", "--format", "json")
+    (row,) = map(json.loads, outcome.text.splitlines())
+    assert row["_hoodie_commit_completion_time"] == at(3)

@@ -127,6 +127,8 @@ class NativeScanPlanner:
             return "names of columns differ in nothing but case"
         if not {FILE, ROW}.isdisjoint(names):
             return f"a column has the name {FILE} or {ROW}"
+        if dataset.context.completion_times is not None:
+            return "rows have completion times, which no file has"
         return None
 
     def _scan(self, dataset: HudiDataset, splits: list[RealtimeFileSplit]) -> NativeScan:

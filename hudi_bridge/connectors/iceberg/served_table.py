@@ -89,9 +89,12 @@ class ServedTable:
         """The rows of the query type, newest or as of an instant.
 
         Raises:
+            QueryError: an option asks for completion times, which clients of Iceberg do not get.
             HudiReadError: the table cannot be read as of the instant.
         """
-        return table.read_optimized(as_of) if self.query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
+        rows = table.read_optimized(as_of) if self.query_type is QueryType.READ_OPTIMIZED else table.snapshot(as_of)
+        rows.context.require_no_completion_times("clients of Iceberg")
+        return rows
 
     def state(self, table: HudiTable, instant: str) -> str:
         """A hash of what a snapshot is made from; no data file is read for it."""

@@ -105,6 +105,8 @@ def _reason_query_not_native(spark: SparkSession, listing: Listing) -> str | Non
         return reason
     if any(name.lower().startswith(PREFIX) for name in listing.reading.schema.names):
         return f"names of columns begin with {PREFIX}"
+    if any(context.completion_times is not None for context in listing.reading.contexts):
+        return "rows have completion times, which no file has"
     if listing.options.storage_options:
         # They may say where a bucket is, not only who may read it.
         return "Spark's own reader does not know the storage options"

@@ -149,6 +149,7 @@ def explain_routes(table: HudiTable, *, dialect: Dialect = Dialect.TRINO) -> pa.
     """
     table.storage.require_no_keys("Trino and Presto")
     splits, context = table.splits(), table.read_context()
+    context.require_no_completion_times("Trino and Presto")
     if not len(context.schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     columns = LogColumns.of(context, Engine.PRESTO if dialect is Dialect.PRESTO else Engine.TRINO)

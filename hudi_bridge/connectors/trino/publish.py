@@ -120,6 +120,7 @@ class _Publisher:
         self._locations = locations
         self._splits = table.splits()
         self._context = self._splits[0].context if self._splits else table.read_context()
+        self._context.require_no_completion_times("Trino and Presto")
         if not is_merged:
             check_mergeable(self._context)
         self._is_merged = is_merged
