@@ -26,7 +26,6 @@ from tests.connectors.worker_tables import (
     ask_golden_tables,
     keys_of_part_a,
     numbers,
-    passing,
     query_of,
     story,
 )
@@ -56,7 +55,7 @@ def test_rows_are_those_of_hudi(key: Key) -> None:
         compared = [OPERATORS[sign](col(name), value) for name, sign, value in query.comparisons]
         rows = frame.where(reduce(and_, compared)).to_arrow()
     else:
-        rows = passing(frame.to_arrow(), query)
+        rows = query.passing(frame.to_arrow())
     assert differences(answer_of(query), rows) == []
 
 

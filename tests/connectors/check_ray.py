@@ -24,7 +24,6 @@ from tests.connectors.worker_tables import (
     ask_golden_tables,
     keys_of_part_a,
     numbers,
-    passing,
     query_of,
     story,
 )
@@ -67,7 +66,7 @@ def test_rows_are_those_of_hudi(key: Key) -> None:
         compared = [OPERATORS[sign](col(name), value) for name, sign, value in query.comparisons]
         rows = rows_of(dataset.filter(expr=reduce(and_, compared)))
     else:
-        rows = passing(rows_of(dataset), query)
+        rows = query.passing(rows_of(dataset))
     assert differences(answer_of(query), rows) == []
 
 

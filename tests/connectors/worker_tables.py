@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pytest
 
 from hudi_bridge import HudiTable
@@ -60,14 +58,6 @@ def ask_golden_tables(metafunc: pytest.Metafunc, cases_per_group: int) -> None:
     if "key" in metafunc.fixturenames:
         keys = (key for key in ANSWERED - NOT_A_NUMBER if QUERIES[key].kind in ROW_KINDS)
         parametrize_keys(metafunc, keys, cases_per_group)
-
-
-def passing(rows: pa.Table, query: GoldenQuery) -> pa.Table:
-    """The rows that meet the condition of a query, as Arrow says."""
-    condition: Any = query.expression
-    # Of a column and null, Python compares the expressions.
-    condition = pc.scalar(condition) if isinstance(condition, bool) else condition
-    return rows if condition is None else ds.dataset(rows).to_table(filter=condition)
 
 
 def arguments_of(query: GoldenQuery) -> dict[str, Any]:

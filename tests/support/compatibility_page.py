@@ -7,12 +7,13 @@ writes them into their pages. ``tests/project/test_compatibility_page.py`` fails
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tests.connectors.trino import unmerged_tables
+from tests.golden.conformance.results import features_matrix, kept_results, kinds_matrix, markdown
 from tests.support import hudi_failures, refusals
 from tests.support.deviations import ANSWERED, BY_HAND, DEVIATING, REFUSED, TWINS, UNANSWERED
 from tests.support.golden_cases import (
@@ -24,11 +25,11 @@ from tests.support.golden_cases import (
 )
 from tests.support.golden_queries import QUERIES
 from tests.support.other_golden import MERGED_BY_TRINO, ORC_WITH_TIMES
-from tests.support.peer import PEER_DIFFERS, PEER_REFUSES
-from tests.support.peer import TABLES as PEER_TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 BEGIN, END = "<!-- made by tests/support/compatibility_page.py: begin -->", "<!-- end -->"
+READERS_BEGIN = "<!-- readers made by tests/support/compatibility_page.py: begin -->"
+READERS_END = "<!-- end of readers -->"
 FEATURES: Mapping[str, str] = {
     "a": "inserts, updates, deletes",
     "b": "merge modes, payloads, deletes out of order",
@@ -101,8 +102,7 @@ def sections() -> str:
         "",
         "Python, DuckDB, Polars and Spark read all of them, but for timestamps of ORC. Trino reads what is published",
         "for it; where it merges log records by itself (`--unmerged`), some tables are refused by name before anything",
-        "is published. The last column is another reader, the package `hudi` (hudi-rs), for the tables on which the",
-        "tests compare the two.",
+        "is published.",
         "",
         *_by_engine(),
         END,
@@ -127,7 +127,7 @@ def _by_writer() -> Iterator[str]:
     cells: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
     for table in golden_tables():
         cells[table.group, table.writer][table.name in others] += 1
-    yield from _table(
+    yield from markdown(
         ["about", *names],
         [
             [FEATURES[group], *(_cell(cells[group, name]) for name in names)]
@@ -150,25 +150,34 @@ def _by_engine() -> Iterator[str]:
     for group in sorted({table.group for table in golden_tables()}):
         names = {table.name for table in golden_tables() if table.group == group}
         refused = names & set(unmerged_tables.REFUSED)
-        asked = names & set(PEER_TABLES)
-        peer = "not compared" if not asked else _outcome(asked, asked & set(PEER_REFUSES), asked & set(PEER_DIFFERS))
-        rows.append([FEATURES[group], f"read: {len(names)}", _outcome(names, refused, set()), peer])
+        rows.append([FEATURES[group], f"read: {len(names)}", _outcome(names, refused)])
     for about, queries in OTHER_FEATURES.items():
         names = {query.case for query in queries()}
         refused_by_all = names & {ORC_WITH_TIMES}
         refused = names - set(MERGED_BY_TRINO)
-        rows.append([about, _outcome(names, refused_by_all, set()), _outcome(names, refused, set()), "not compared"])
-    yield from _table(["about", "Python, DuckDB, Polars, Spark", "Trino, merging by itself", "hudi-rs"], rows)
+        rows.append([about, _outcome(names, refused_by_all), _outcome(names, refused)])
+    yield from markdown(["about", "Python, DuckDB, Polars, Spark", "Trino, merging by itself"], rows)
 
 
-def _outcome(names: set[str], refused: set[str], differs: set[str]) -> str:
-    parts = (("read", len(names - refused - differs)), ("refused", len(refused)), ("differs", len(differs)))
+def _outcome(names: set[str], refused: set[str]) -> str:
+    parts = (("read", len(names - refused)), ("refused", len(refused)))
     return ", ".join(f"{what}: {count}" for what, count in parts if count)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row in (head, ["---"] * len(head), *rows):
-        yield "| " + " | ".join(row) + " |"
+def readers() -> str:
+    """What other readers make of the golden tables, beside Hudi Bridge."""
+    results = sorted(kept_results(), key=lambda result: not result.reader.startswith("Hudi Bridge"))
+    names = [result.reader for result in results]
+    lines = [
+        READERS_BEGIN,
+        *markdown(["query", "queries", *names], kinds_matrix(results)),
+        "",
+        "Snapshots by what a table has:",
+        "",
+        *markdown(["", "feature", "tables", *names], features_matrix(results, ["snapshot"])),
+        READERS_END,
+    ]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +198,7 @@ class GeneratedSection:
 
 GENERATED = (
     GeneratedSection(DOCS / "compatibility.md", BEGIN, END, sections),
+    GeneratedSection(DOCS / "compatibility.md", READERS_BEGIN, READERS_END, readers),
     GeneratedSection(DOCS / "hudi-failures.md", hudi_failures.BEGIN, hudi_failures.END, hudi_failures.section),
     GeneratedSection(DOCS / "unsupported.md", refusals.BEGIN, refusals.END, refusals.section),
 )
