@@ -37,5 +37,5 @@ def read(table: str, kind: str, options: Mapping[str, Any]) -> pa.Table:
         case "hang":
             time.sleep(1000)
         case "take memory":
-            bytearray(64 << 30)
+            bytearray(4 << 30)
     return rows

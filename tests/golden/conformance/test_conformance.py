@@ -95,6 +95,13 @@ def test_a_function_that_is_not_there_is_no_verdict(function: str, reason: str) 
         FunctionReader(function, LIMITS)
 
 
+@pytest.mark.extra
+def test_an_extension_of_duckdb_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUDI_DUCKDB_EXTENSION", "/no/such/hudi.duckdb_extension")
+    with pytest.raises(ReaderNotStartedError, match="/no/such/hudi"):
+        FunctionReader("tests.golden.readers.duckdb_extension:read", LIMITS)
+
+
 @pytest.mark.parametrize(
     ("script", "verdict", "reason"),
     [
@@ -262,6 +269,15 @@ def test_results_that_are_kept_are_of_the_suite(result: Result) -> None:
     assert result.judgements.keys() <= SUITE.keys()
     texts = [line for judgement in result.judgements.values() for line in judgement.lines]
     assert [line for line in texts if str(ROOT) in line or "/.cache/" in line] == []
+
+
+def test_tables_that_a_page_says_hudi_rs_reads_otherwise_are_so_read() -> None:
+    section = (ROOT / "docs" / "coming-from.md").read_text().partition("### Where rows differ")[2].partition("\n## ")[0]
+    cases = set(re.findall(r"\| `(\w+)` \|$", section, re.MULTILINE))
+    (kept,) = kept_results("hudi_rs")
+    wrong = {case for (case, _), judgement in kept.judgements.items() if judgement.verdict == Verdict.WRONG}
+    assert len(cases) > 10
+    assert cases - wrong == set()
 
 
 def asked_again(kept: Result, function: str) -> list[tuple[GoldenQuery, Verdict, Verdict]]:
