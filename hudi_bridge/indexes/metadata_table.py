@@ -48,6 +48,7 @@ from hudi_bridge.indexes.record_kinds import (
     record_kind,
 )
 from hudi_bridge.indexes.slice_records import KeyRange, SliceRecords
+from hudi_bridge.indexes.whole_records import whole_records
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.splits.committed_files import CommittedFiles
@@ -397,6 +398,22 @@ class MetadataTable:
         for group in self._all_groups(partition):
             for part in group.all():
                 yield part.drop_columns(DELETED)
+
+    def whole_records(self) -> Iterator[pa.Table]:
+        """All records with all of their fields, a part at a time, of all partitions that there are.
+
+        Raises:
+            CorruptTableError: a file is damaged or missing.
+            QueryError: the kind of a partition's records is unknown.
+            StorageError: a file cannot be read.
+        """
+        folders = (info for info in self.own.storage.list_directory("") if info.is_dir)
+        for partition in (info.name for info in folders if not info.name.startswith(".")):
+            kind = whole_records(self.kind(partition))
+            for file_slice in self._slices(partition):
+                group = SliceRecords(self.own.storage, file_slice, kind, self.validity.counts, {})
+                for part in group.all():
+                    yield part.drop_columns(DELETED)
 
     def _all_groups(self, partition: str) -> Iterator[SliceRecords]:
         return (group for groups in self.file_groups(partition).values() for group in groups)

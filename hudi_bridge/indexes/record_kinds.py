@@ -185,11 +185,14 @@ class RecordKind:
 
     ``field`` is the nested field of the Avro record. ``columns`` are its plain columns, by the name of the field within
     the nested one. ``merged`` returns the rows that count of the versions of some records, given oldest first.
+    ``versions`` makes versions of keys and decoded records, for kinds whose columns are those of the whole record; None
+    for plain columns.
     """
 
     field: str
     columns: "Mapping[str, pa.Field[Any]]"
     merged: Callable[[pa.Table], pa.Table]
+    versions: Callable[[pa.StringArray, pa.RecordBatch], pa.Table] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -221,6 +224,8 @@ def file_id_prefix(partition: str) -> str:
 
 def versions_of(kind: RecordKind, keys: pa.StringArray, records: pa.RecordBatch) -> pa.Table:
     """The versions in decoded records, whose keys are given."""
+    if kind.versions is not None:
+        return kind.versions(keys, records)
     index = records.schema.get_field_index(kind.field)
     nested = records.column(index) if index >= 0 else pa.nulls(len(keys), pa.struct([]))
     if kind is _FILES:
@@ -277,7 +282,7 @@ def _versions_of_files(keys: pa.StringArray, maps: Array) -> pa.Table:
     )
 
 
-def _newest(versions: pa.Table) -> pa.Table:
+def newest_versions(versions: pa.Table) -> pa.Table:
     """The newest version of each record, unless that removes it."""
     keys: Any = versions.column(KEY).combine_chunks().dictionary_encode()
     last = np.zeros(len(keys.dictionary), np.int64)
@@ -340,7 +345,7 @@ _RECORD_INDEX = RecordKind(
         "fileIdEncoding": _number("file_id_encoding"),
         "position": _number("position"),
     },
-    merged=_newest,
+    merged=newest_versions,
 )
 _BLOOM_FILTERS = RecordKind(
     field="BloomFilterMetadata",
@@ -349,7 +354,7 @@ _BLOOM_FILTERS = RecordKind(
         "timestamp": _text_field("instant"),
         "bloomFilter": pa.field("filter", pa.binary()),
     },
-    merged=_newest,
+    merged=newest_versions,
 )
 _STATISTICS = RecordKind(
     field="ColumnStatsMetadata",
@@ -366,7 +371,7 @@ _STATISTICS = RecordKind(
     },
     merged=merged_statistics,
 )
-_SECONDARY_INDEX = RecordKind(field="SecondaryIndexMetadata", columns={}, merged=_newest)
+_SECONDARY_INDEX = RecordKind(field="SecondaryIndexMetadata", columns={}, merged=newest_versions)
 _KINDS = {
     FILES: _FILES,
     RECORD_INDEX: _RECORD_INDEX,

@@ -448,7 +448,8 @@ def _decode(
     if selected is not None:
         chosen = np.flatnonzero(selected.to_numpy(zero_copy_only=False))
         keys, starts, ends = keys.take(chosen), starts[chosen], ends[chosen]
-    records = decode_avro_records(cells.values, starts, ends, writer, [kind.field], path, offset)
+    fields = [kind.field] if kind.versions is None else None
+    records = decode_avro_records(cells.values, starts, ends, writer, fields, path, offset)
     return versions_of(kind, keys, records)
 
 

@@ -43,6 +43,14 @@ from hudi_bridge.inspection.services import (
     inspect_services,
     is_service,
 )
+from hudi_bridge.inspection.sql_functions import (
+    FILESYSTEM_VIEW_SCHEMA,
+    METADATA_RECORDS_SCHEMA,
+    QUERY_TIMELINE_SCHEMA,
+    filesystem_view,
+    metadata_records,
+    query_timeline,
+)
 from hudi_bridge.inspection.statistics import (
     BOOTSTRAP_SCHEMA,
     FILE_SIZES_SCHEMA,
@@ -67,6 +75,7 @@ __all__ = [
     "COLUMNS_SCHEMA",
     "COMMITS_SCHEMA",
     "COMMIT_FILES_SCHEMA",
+    "FILESYSTEM_VIEW_SCHEMA",
     "FILES_SCHEMA",
     "FILE_GROUP_SCHEMA",
     "FILE_SIZES_SCHEMA",
@@ -74,9 +83,11 @@ __all__ = [
     "KEY_FILTERS_SCHEMA",
     "LOG_BLOCKS_SCHEMA",
     "METADATA_PARTITIONS_SCHEMA",
+    "METADATA_RECORDS_SCHEMA",
     "OVERLAP_SCHEMA",
     "PARTITIONS_SCHEMA",
     "PROPERTIES_SCHEMA",
+    "QUERY_TIMELINE_SCHEMA",
     "SERVICES",
     "SERVICES_SCHEMA",
     "SERVICE_FILES_SCHEMA",
@@ -86,6 +97,7 @@ __all__ = [
     "VIEWS",
     "WRITE_AMPLIFICATION_SCHEMA",
     "MetadataView",
+    "filesystem_view",
     "inspect_all_slices",
     "inspect_bootstrap",
     "inspect_columns",
@@ -112,6 +124,8 @@ __all__ = [
     "inspect_timeline",
     "inspect_write_amplification",
     "is_service",
+    "metadata_records",
+    "query_timeline",
     "splits_to_table",
     "table_facts",
 ]

@@ -189,10 +189,13 @@ class _CompletionTimes:
         return {instant.requested_time: instant.completion_time for instant in instants if instant.completion_time}
 
 
-def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: TimelineView) -> tuple[FileGroup, ...]:
+def build_file_groups(
+    partition_path: str, files: Iterable[FileInfo], timeline: TimelineView, *, with_changes: bool = False
+) -> tuple[FileGroup, ...]:
     """The file groups of a partition's files, with slices after the query's instant too; skips files of other kinds.
 
-    External files have the names that commits and the metadata table give them.
+    External files have the names that commits and the metadata table give them. ``with_changes`` counts files of change
+    data as log files.
 
     Raises:
         CorruptTableError: the name of an external file has no instant, or other folders than its path.
@@ -206,7 +209,7 @@ def build_file_groups(partition_path: str, files: Iterable[FileInfo], timeline: 
         base_name = None if info.name.startswith(".") else parse_base_file_name(info.name)
         if base_name is None:
             log_name = parse_log_file_name(info.name)
-            if log_name is not None and not log_name.is_cdc:
+            if log_name is not None and (with_changes or not log_name.is_cdc):
                 _require_log_format(info.path, log_name, timeline)
                 log_files[log_name.file_id].append(LogFile(path=info.path, name=log_name, size_bytes=info.size_bytes))
             continue

@@ -239,18 +239,16 @@ class Storage:
             raise self.failure("list", path, error) from error
         return tuple(sorted(self._entries(path, infos), key=lambda info: info.path))
 
-    def modification_times(self, path: str) -> dict[str, datetime]:
-        """When the entries of a folder were last modified, by name, in UTC; empty if the file system does not tell.
+    def modification_times(self, path: str) -> Mapping[str, datetime]:
+        """When the entries of a folder were modified, in UTC, by name; without those whose time the store does not say.
 
         Raises:
-            StorageError: the folder cannot be listed, is a file, or does not exist.
+            StorageError: the folder cannot be listed.
         """
-        selector = fs.FileSelector(self.resolve(path))
-        try:
-            infos = self._request("list", path, lambda: self.filesystem.get_file_info(selector))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise self.failure("list", path, error) from error
-        return {info.base_name: info.mtime.astimezone(UTC) for info in infos if info.mtime is not None}
+        selector = fs.FileSelector(self.resolve(path), allow_not_found=True)
+        infos = self._request("list", path, lambda: self.filesystem.get_file_info(selector))
+        times = ((info.base_name, info.mtime) for info in infos)
+        return {name: time.astimezone(UTC) for name, time in times if time is not None}
 
     def has_more_folders(self, path: str, most: int) -> bool:
         """Whether a folder of the local file system has more than ``most`` folders, found without listing all.

@@ -124,8 +124,10 @@ def _decode(datum: bytes, kind: DatumType, reader_schema: Any, path: str, offset
     return record
 
 
-def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
-    """The completed instants from ``since`` on, in the order of the files.
+def iter_instants(state: TableState, since: str, *, of_all_states: bool = False) -> Iterator[Instant]:
+    """The completed instants from ``since`` on, in the order of the files; with ``of_all_states``, each state of each.
+
+    The completion time of another state is when the instant got it.
 
     Raises:
         CorruptTimelineError: a file is missing or an entry is damaged.
@@ -135,11 +137,13 @@ def iter_instants(state: TableState, since: str) -> Iterator[Instant]:
     for block in _iter_blocks(state):
         for header in _entries(block, _HEADER_SCHEMA):
             action = parse_action(text_field(header, "actionType", block.path))
-            if action is not None and _is_completed(header, block.path) and header["commitTime"] >= since:
+            is_counted = of_all_states or _is_completed(header, block.path)
+            if action is not None and is_counted and header["commitTime"] >= since:
+                name = text_field(header, "actionState", block.path)
                 yield Instant(
                     requested_time=header["commitTime"],
                     action=action,
-                    state=InstantState.COMPLETED,
+                    state=InstantState[name] if name in InstantState.__members__ else InstantState.COMPLETED,
                     completion_time=text_field(header, "stateTransitionTime", block.path) or None,
                 )
 

@@ -171,6 +171,19 @@ def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant,
     return latest_states(iter_instants(state, since))
 
 
+def load_archived_states(state: TableState) -> tuple[Instant, ...]:
+    """The archived instants, ordered by requested time; in layout 1, each in all states that it had.
+
+    Raises:
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
+    """
+    if not state.config.layout.archives_in_logs:
+        return load_archived_instants(state)
+    states = archived_log.iter_instants(state, "", of_all_states=True)
+    return tuple(sorted(states, key=lambda instant: (instant.requested_time, instant.state)))
+
+
 def read_archived_commits(state: TableState, instant_times: Collection[str]) -> dict[str, CommitMetadata]:
     """The metadata of archived commits by requested time, without instants that are not archived commits.
 

@@ -223,6 +223,10 @@ class Lake:
         """The names of the views of all tables that there are, also of those that could not be opened."""
         return sorted(self._name(location) for locations in self._locations.values() for location in locations)
 
+    def paths(self) -> dict[str, str]:
+        """The path or URI of each table that could be opened, by the name of its view."""
+        return {self._name(location): opened.path for location, opened in self._opened.items()}
+
     def refresh(self) -> None:
         """Lists the tables again, and makes all views anew: they show the newest instant from then on.
 

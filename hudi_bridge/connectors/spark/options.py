@@ -44,7 +44,7 @@ STORAGE = "storage."
 DEFAULT_PARTITION_BYTES = 128 << 20
 # Spark looks for each file of a scan on its own, and holds all their names in the plan.
 DEFAULT_NATIVE_FILES = 10_000
-_LATEST_STATE = "latest_state"
+LATEST_STATE = "latest_state"
 
 _OWN_OPTIONS = (
     COLUMNS,
@@ -173,11 +173,11 @@ def _query(given: Mapping[str, str]) -> SparkQuery:
 
 
 def _change_format(given: Mapping[str, str]) -> ChangeFormat | None:
-    text = given.get(INCREMENTAL_FORMAT, _LATEST_STATE).lower()
-    if text == _LATEST_STATE:
+    text = given.get(INCREMENTAL_FORMAT, LATEST_STATE).lower()
+    if text == LATEST_STATE:
         return None
     if text not in set(ChangeFormat):
-        raise QueryError(INCREMENTAL_FORMAT, repr(text), ", ".join((_LATEST_STATE, *ChangeFormat)))
+        raise QueryError(INCREMENTAL_FORMAT, repr(text), ", ".join((LATEST_STATE, *ChangeFormat)))
     return ChangeFormat(text)
 
 
