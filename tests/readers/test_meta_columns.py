@@ -181,9 +181,10 @@ def test_of_many_files_a_few_are_named(tmp_path: Path, caplog: pytest.LogCapture
     table = TableWriter(folder=tmp_path / "t", partition_fields=("value",)).create()
     logs = []
     for number in range(20):
-        row = {"id": str(number), "ts": 1, "value": f"p{number}"}
-        block = table.data_block(at(1), [row], partition="elsewhere", file_id=f"f{number}-0")
-        logs.append(table.log_file(at(1), [block], partition=row["value"], file_id=f"f{number}-0"))
+        partition, file_id = f"p{number}", f"f{number}-0"
+        row = {"id": str(number), "ts": 1, "value": partition}
+        block = table.data_block(at(1), [row], partition="elsewhere", file_id=file_id)
+        logs.append(table.log_file(at(1), [block], partition=partition, file_id=file_id))
     table.commit(at(1), wrote=logs)
     warnings = warnings_of(lambda: HudiTable.open(table.folder).snapshot().to_table(), caplog, str(table.folder))
     assert ["of more files like these, nothing is said" in warning for warning in warnings] == [False] * 5 + [True]
