@@ -1,4 +1,4 @@
-"""A page about a table, in one file: timeline, file slices, compaction, schema history, findings, records."""
+"""A page about a table, in one file: timeline, plans, file slices, compaction, schema, findings, records."""
 
 from hudi_bridge.tools.report.contents import Report, gather
 from hudi_bridge.tools.report.page import html_report

@@ -6,7 +6,7 @@ The cost of merging is counted in bytes of logs: a snapshot reads them all. The 
 known before: it equals the old size if all log records are updates, and grows by at most the logs if all are inserts.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -17,7 +17,14 @@ import pyarrow as pa
 from hudi_bridge.common.display import clipped, counted, header_cell, page_text
 from hudi_bridge.config import TableType
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.inspection import inspect_commits, inspect_timeline
+from hudi_bridge.inspection import (
+    ALL_SLICES_SCHEMA,
+    inspect_all_slices,
+    inspect_commits,
+    inspect_partitions,
+    inspect_services,
+    inspect_timeline,
+)
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.schema_history import SchemaVersion
@@ -132,13 +139,19 @@ class Report:
     """The contents of a report about a table.
 
     ``facts`` are names and values. ``partitions`` are ordered by log bytes, largest first; the slices themselves are in
-    ``diagnosis``. ``pending_compactions`` are instants. ``problems`` are parts that cannot be read, and why.
+    ``diagnosis``. ``slices`` are those of all times, as ``inspect_all_slices`` has them. ``plans`` are the rows of
+    ``inspect_services`` for what has not completed. ``rows_and_commits`` has for partitions the number of rows in base
+    files, if commits tell it, and the newest commit. ``pending_compactions`` are instants. ``problems`` are parts that
+    cannot be read, and why.
     """
 
     facts: tuple[tuple[str, str], ...]
     timeline: tuple[TimelineEntry, ...]
     diagnosis: Diagnosis
     partitions: tuple[PartitionCost, ...]
+    rows_and_commits: Mapping[str, tuple[int | None, str | None]]
+    slices: pa.Table
+    plans: tuple[Mapping[str, Any], ...]
     gains: tuple[CompactionGain, ...]
     pending_compactions: tuple[str, ...]
     is_merge_on_read: bool
@@ -157,7 +170,7 @@ def gather(
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Reads what ``doctor`` reads, commits, schemas, and the files that may hold the record keys.
+    """Reads what ``doctor`` reads, commits, plans, schemas, all folders, and the files that may hold the record keys.
 
     ``now``, ``deep``, ``limits`` and ``progress`` are as for ``doctor``.
 
@@ -184,12 +197,25 @@ def gather(
 
     commits = part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)
     histories = (part(f"story of {key!r}", partial(history_of, table, key)) for key in dict.fromkeys(keys))
+    slices = part("file slices of all times", lambda: inspect_all_slices(table))
+    services = part("table services", lambda: inspect_services(table))
+    partitions = part("partitions", lambda: inspect_partitions(table))
     stories = tuple(history for history in histories if history is not None)
     return Report(
         facts=tuple(_facts(table)),
         timeline=tuple(_entry(row, moment) for row in commits.to_pylist()),
         diagnosis=diagnosis,
         partitions=partition_costs(diagnosis.slices),
+        rows_and_commits={
+            row["partition_path"]: (row["base_rows"], row["newest_commit"])
+            for row in (() if partitions is None else partitions.to_pylist())
+        },
+        slices=ALL_SLICES_SCHEMA.empty_table() if slices is None else slices,
+        plans=tuple(
+            row | {"age_seconds": _age(row["requested_time"], moment)}
+            for row in (() if services is None else services.to_pylist())
+            if row["state"] != _COMPLETED
+        ),
         gains=compaction_gains(diagnosis.slices, limits.delta_commits),
         pending_compactions=tuple(
             instant.requested_time
@@ -220,12 +246,8 @@ def _facts(table: HudiTable) -> Iterable[tuple[str, str]]:
 
 
 def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
-    if row["state"] == _COMPLETED:
-        seconds = row.get("duration_seconds")
-    else:
-        since = seconds_between(row["requested_time"], now)
-        # The clock may be behind, or in another zone than a timeline without a time zone.
-        seconds = None if since is None or since < 0 else since
+    is_completed = row["state"] == _COMPLETED
+    seconds = row.get("duration_seconds") if is_completed else _age(row["requested_time"], now)
     return TimelineEntry(
         requested_time=row["requested_time"],
         action=row["action"],
@@ -239,6 +261,13 @@ def _entry(row: dict[str, Any], now: str) -> TimelineEntry:
         bytes_written=row.get("bytes_written"),
         extra_metadata=tuple(row.get("extra_metadata") or ()),
     )
+
+
+def _age(requested_time: str, now: str) -> float | None:
+    """The seconds since a request; None if they are below 0."""
+    since = seconds_between(requested_time, now)
+    # The clock may be behind, or in another zone than a timeline without a time zone.
+    return None if since is None or since < 0 else since
 
 
 def partition_costs(costs: Sequence[SliceCost]) -> tuple[PartitionCost, ...]:
@@ -289,7 +318,7 @@ def _story(history: RecordHistory) -> Iterator[str]:
 
 def _group(group: FileGroupHistory) -> Iterator[str]:
     location = f"partition {group.partition_path or '(none)'}, file group {group.file_id}"
-    yield f"<table><caption>Versions in {_text(location)}</caption>\n<thead><tr>"
+    yield f"{scrolling('Versions')}<table><caption>Versions in {_text(location)}</caption>\n<thead><tr>"
     yield from map(header_cell, _VERSION_COLUMNS)
     yield "</tr></thead>\n<tbody>\n"
     for number, version in enumerate(group.versions, start=1):
@@ -297,7 +326,7 @@ def _group(group: FileGroupHistory) -> Iterator[str]:
         yield _version(str(number), version, verdicts, is_winner=number == group.winner)
     for uncounted in group.uncounted:
         yield _version("–", uncounted.version, [f"does not count: {uncounted.reason}"], is_winner=False)  # noqa: RUF001
-    yield "</tbody></table>\n"
+    yield f"</tbody></table>\n{END_OF_SCROLLING}"
     yield from _result(group)
 
 
@@ -325,14 +354,22 @@ def _result(group: FileGroupHistory) -> Iterator[str]:
         yield "<p>No row is left.</p>\n"
         return
     more = "" if group.result.num_rows == 1 else f", the first of {group.result.num_rows:,}"
-    yield f"<table><caption>The row{more}</caption>\n<thead><tr>"
+    yield f"{scrolling('The row')}<table><caption>The row{more}</caption>\n<thead><tr>"
     yield from map(header_cell, ("column", "value", "from version"))
     yield "</tr></thead>\n<tbody>\n"
     sources = dict(group.sources)
     for name, value in shown_values(group.result.slice(0, 1)).items():
         source = sources.get(name, "")
         yield f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td><td>{source}</td></tr>\n'
-    yield "</tbody></table>\n"
+    yield f"</tbody></table>\n{END_OF_SCROLLING}"
+
+
+def scrolling(name: str) -> str:
+    """The beginning of a region that scrolls if its table is wider than the page; a keyboard reaches it."""
+    return f'<div class="scrolls" tabindex="0" role="region" aria-label="{page_text(name)}">'
+
+
+END_OF_SCROLLING = "</div>\n"
 
 
 def _text(text: str) -> str:

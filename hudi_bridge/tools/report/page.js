@@ -52,9 +52,9 @@
     let only = null;
 
     const cellOf = (value, kind) => {
-      if (kind === "share") return share(value);
       if (kind === "text") return element("td", value ?? "");
-      return element("td", value === null ? "" : FORMS[kind](value), "number");
+      if (value === null) return element("td", "", "number");
+      return kind === "share" ? share(value) : element("td", FORMS[kind](value), "number");
     };
     const showMore = () => {
       const body = table.tBodies[0];
@@ -131,6 +131,152 @@
     );
   }
 
+  const factList = (facts) => {
+    const list = element("dl");
+    facts.filter((fact) => fact[1] !== null)
+      .forEach(([name, value]) => list.append(element("dt", name), element("dd", value)));
+    return list;
+  };
+
+  /* A row for each file group that is searched for, of which those in view alone are in the page. */
+  const drawGroups = () => {
+    const ROW = 44;
+    const box = byId("groups");
+    const search = byId("history-search");
+    const which = byId("history-which");
+    const rows = element("div");
+    const columns = data.times.length;
+    const UNFINISHED = ["later", "pending", "failed"].map((state) => data.states.indexOf(state));
+    const CURRENT = data.states.indexOf("current");
+    const passes = {
+      all: () => true,
+      waiting: (slices) => slices.some((one) => one[3]),
+      logs: (slices) => slices.some((one) => one[2] === CURRENT && one[5]),
+      unfinished: (slices) => slices.some((one) => UNFINISHED.includes(one[2])),
+    };
+    const labels = data.groups.map(([path, fileId]) => `${data.names[path]} / ${fileId || "?"}`);
+    const texts = labels.map((label) => label.toLowerCase());
+    let found = [];
+    let chosen = null;
+    let slice = 0;
+
+    const endOf = (slices, number) => {
+      const [start, end, state] = slices[number];
+      if (end !== null || UNFINISHED.includes(state)) return end ?? start + 1;
+      // While a compaction is planned, a snapshot reads the slices before and after it.
+      const next = slices.slice(number + 1).find((one) => !UNFINISHED.includes(one[2]));
+      return next === undefined ? columns : next[0];
+    };
+    const put = (mark, from, to) => {
+      mark.style.left = `${(from / columns) * 100}%`;
+      mark.style.width = `${(Math.max(to - from, 0) / columns) * 100}%`;
+      return mark;
+    };
+    const described = ([, , slices, problem]) => {
+      if (problem !== null) return problem;
+      const waiting = slices.filter((one) => one[3]).length;
+      return `${count(slices.length)} ${slices.length === 1 ? "slice" : "slices"}`
+        + (waiting ? `, ${count(waiting)} waiting for the cleaner` : "");
+    };
+    const lineOf = (place) => {
+      const group = data.groups[found[place]];
+      const line = element("div", undefined, "group");
+      line.id = `group-${place}`;
+      line.setAttribute("role", "option");
+      line.setAttribute("aria-selected", String(place === chosen));
+      line.style.top = `${place * ROW}px`;
+      const label = element("div", undefined, "label");
+      label.append(labels[found[place]], element("span", ` ${described(group)}`, "dim"));
+      const track = element("div", undefined, "track");
+      group[2].forEach((one, number) => {
+        const state = `${data.states[one[2]]}${one[3] ? " waits" : ""}${place === chosen && number === slice ? " chosen" : ""}`;
+        const bars = [];
+        if (one[4] !== null) bars.push(put(element("div", undefined, `bar base ${state}`), one[0], endOf(group[2], number)));
+        if (one[5]) bars.push(put(element("div", undefined, `bar logs ${state}`), one[0], endOf(group[2], number)));
+        one[9].forEach((time) => bars.push(put(element("div", undefined, `write ${state}`), time, time)));
+        bars.forEach((bar) => bar.addEventListener("click", (event) => { event.stopPropagation(); choose(place, number); }));
+        track.append(...bars);
+      });
+      line.append(label, track);
+      line.addEventListener("click", () => choose(place, group[2].length - 1));
+      return line;
+    };
+    const draw = () => {
+      const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 4);
+      const last = Math.min(found.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + 4);
+      const lines = [];
+      for (let place = first; place < last; place += 1) lines.push(lineOf(place));
+      rows.replaceChildren(...lines);
+    };
+    const tell = () => {
+      const [path, fileId, slices, problem] = data.groups[found[chosen]];
+      const one = slices[slice];
+      if (one === undefined) {
+        byId("slice").replaceChildren(factList([["partition", data.names[path]], ["problem", problem]]));
+        return;
+      }
+      const [start, end, state, waits, base, logs, logBytes, written, operation, times] = one;
+      byId("slice").replaceChildren(factList([
+        ["partition", data.names[path]], ["file group", fileId],
+        ["slice", `${count(slice + 1)} of ${count(slices.length)}, since ${data.times[start]}`],
+        ["state", data.states[state] + (end === null ? "" : ` by ${data.times[end]}`)],
+        ["cleaner", waits ? "waits for it" : null],
+        ["base file", base === null ? "none" : size(base)],
+        ["logs", logs ? `${count(logs)} ${logs === 1 ? "file" : "files"}, ${size(logBytes)}` : "none"],
+        ["newest log", times.length ? data.times[times[times.length - 1]] : null],
+        ["rows written", written === null ? null : count(written)], ["operation", operation],
+      ]));
+    };
+    const choose = (place, number) => {
+      chosen = place;
+      slice = Math.max(0, Math.min(number, data.groups[found[place]][2].length - 1));
+      const top = place * ROW;
+      if (top < box.scrollTop) box.scrollTop = top;
+      if (top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW - box.clientHeight;
+      draw();
+      box.setAttribute("aria-activedescendant", `group-${place}`);
+      tell();
+    };
+    const show = () => {
+      const words = search.value.toLowerCase().trim();
+      const passing = passes[which.value];
+      found = data.groups.map((_, place) => place)
+        .filter((place) => texts[place].includes(words) && passing(data.groups[place][2]));
+      chosen = null;
+      box.removeAttribute("aria-activedescendant");
+      box.scrollTop = 0;
+      rows.style.height = `${found.length * ROW}px`;
+      const all = found.length === data.groups.length ? "" : ` of ${count(data.groups.length)}`;
+      byId("history-status").textContent = `${count(found.length)}${all} file groups`;
+      draw();
+    };
+    let isAsked = false;
+    box.addEventListener("scroll", () => {
+      if (isAsked) return;
+      isAsked = true;
+      requestAnimationFrame(() => { isAsked = false; draw(); });
+    });
+    box.addEventListener("keydown", (event) => {
+      const last = found.length - 1;
+      const at = chosen ?? -1;
+      const page = Math.max(1, Math.floor(box.clientHeight / ROW) - 1);
+      const next = {
+        ArrowUp: [at - 1, Infinity], ArrowDown: [at + 1, Infinity], Home: [0, Infinity], End: [last, Infinity],
+        PageUp: [at - page, Infinity], PageDown: [at + page, Infinity],
+        ArrowLeft: [at, slice - 1], ArrowRight: [at, slice + 1],
+      }[event.key];
+      if (next === undefined || last < 0) return;
+      event.preventDefault();
+      choose(Math.max(0, Math.min(last, next[0])), next[1]);
+    });
+    search.addEventListener("input", show);
+    which.addEventListener("change", show);
+    box.append(rows);
+    byId("axis").append(element("span", data.times[0]), element("span", data.times[columns - 1]));
+    show();
+  };
+  if (byId("groups")) drawGroups();
+
   if (byId("instants")) {
     const marks = [...document.querySelectorAll("svg .instant")];
     const panel = byId("instant");
@@ -147,10 +293,7 @@
         ["written", bytes === null ? null : size(bytes)],
         ...beside.extra,
       ];
-      const list = element("dl");
-      facts.filter((fact) => fact[1] !== null)
-        .forEach(([name, value]) => list.append(element("dt", name), element("dd", value)));
-      panel.replaceChildren(list);
+      panel.replaceChildren(factList(facts));
     };
     const choose = (place) => {
       marks.forEach((mark, number) => {

@@ -7,21 +7,39 @@ them.
 The timeline has a column for each instant, a lane for each action, and the durations below on a logarithmic scale. The
 state of an instant has a shape as well as a fill: completed instants are squares, instants in flight have a thick
 border, and requested ones a thin one.
+
+File groups have a row each, with their slices from the instant that began them to the one that ended them. The script
+draws only the rows that are in view, so that ten thousand take no longer than ten. In the JSON, ``times`` are instants,
+and ``groups`` refer to them, and to the ``states``, by index.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import accumulate, chain
 from math import log10
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.common.display import STYLE, clipped, counted, header_cell, page_start, page_text, shown, size_text
+from hudi_bridge.inspection.file_groups import SliceState
+from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.timeline.instant import Action, time_of
 from hudi_bridge.tools.checks.findings import Severity, SliceCost, subtitle, summary
 from hudi_bridge.tools.checks.html_page import finding_head, finding_row
-from hudi_bridge.tools.report.contents import CompactionGain, PartitionCost, Report, TimelineEntry, story_html
+from hudi_bridge.tools.report.contents import (
+    END_OF_SCROLLING,
+    CompactionGain,
+    PartitionCost,
+    Report,
+    TimelineEntry,
+    scrolling,
+    story_html,
+)
 
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
 MAX_DRAWN = 400
@@ -46,6 +64,10 @@ MAX_SLICES = 20_000
 MAX_PARTITIONS = 10_000
 MAX_INSTANTS = 5_000
 """The limits keep the page small: the most expensive partitions and slices, and the newest instants, are listed."""
+MAX_ALL_SLICES = 20_000
+"""How many file slices of all times are drawn."""
+_MAX_PLANS = 200
+_MAX_LOG_TIMES = 50
 _MAX_EXTRA = 20
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 _MAX_FINDINGS = 500
@@ -55,7 +77,9 @@ _MAX_COLUMNS = 1000
 _SECTIONS = (
     ("findings", "Findings"),
     ("timeline", "Timeline"),
+    ("plans", "Plans under way"),
     ("files", "File slices"),
+    ("history", "File slices of all times"),
     ("compaction", "What compaction would give"),
     ("schema", "Schema"),
     ("records", "Records"),
@@ -75,8 +99,12 @@ _INSTANTS = (
 _PARTITIONS = (
     ("partition", "text"),
     ("file slices", "count"),
+    ("size", "size"),
+    ("share of logs", "share"),
     ("base files", "size"),
     ("logs", "size"),
+    ("rows of base files", "count"),
+    ("newest commit", "text"),
     ("log files", "count"),
     ("most writes in logs", "count"),
     ("overdue", "count"),
@@ -109,7 +137,7 @@ def _page(report: Report) -> Iterator[str]:
     yield '</ul></nav>\n</header>\n<main id="main" tabindex="-1">\n'
     yield "<noscript><p>Tables of instants and file slices need scripts, which are switched off.</p></noscript>\n"
     yield from _overview(report)
-    parts = (_findings, _timeline, _files, _compaction, _schema, _records)
+    parts = (_findings, _timeline, _plans, _files, _history, _compaction, _schema, _records)
     for (anchor, title), part in zip(_SECTIONS, parts, strict=True):
         yield f'<section id="{anchor}" aria-labelledby="{anchor}-title">\n<h2 id="{anchor}-title">{title}</h2>\n'
         yield from part(report)
@@ -156,9 +184,9 @@ def _timeline(report: Report) -> Iterator[str]:
         yield "<p>The active timeline is empty.</p>\n"
         return
     yield (
-        '<p class="legend"><span>■ completed</span><span>thick border: in flight</span>'
-        '<span>broken border: requested</span><span class="write">writes</span><span class="service">services</span>'
-        '<span class="undo">rollbacks, restores</span><span class="savepoint">savepoints</span></p>\n'
+        '<p class="legend"><span>■ completed</span> <span>thick border: in flight</span> '
+        '<span>broken border: requested</span> <span class="write">writes</span> <span class="service">services</span> '
+        '<span class="undo">rollbacks, restores</span> <span class="savepoint">savepoints</span></p>\n'
         "<p>A column for each instant, in the order of requests. Below, how long each took, or has been under way, "
         "on a logarithmic scale; table versions up to 6 do not record it. "
         "Arrow keys lead from instant to instant.</p>\n"
@@ -185,6 +213,86 @@ def _files(report: Report) -> Iterator[str]:
     yield _left_out(len(costs), MAX_SLICES, "file slices", "those with the most logs are listed")
 
 
+_PLANS = (
+    "requested",
+    "service",
+    "state",
+    "under way for",
+    "about",
+    "partitions",
+    "file groups",
+    "done",
+    "what ends it",
+)
+_WHICH = (
+    ("all", "all file groups"),
+    ("waiting", "those with slices that wait for the cleaner"),
+    ("logs", "those with logs now"),
+    ("unfinished", "those with files of writes that are under way or failed"),
+)
+
+
+def _plans(report: Report) -> Iterator[str]:
+    if not report.plans:
+        yield "<p>Nothing is under way.</p>\n"
+        return
+    yield f"{scrolling('Plans under way')}<table>"
+    yield f"<caption>Plans under way, the oldest first</caption>\n<thead><tr>{''.join(map(header_cell, _PLANS))}"
+    yield "</tr></thead>\n<tbody>\n"
+    yield from map(_plan, report.plans[:_MAX_PLANS])
+    yield f"</tbody></table>\n{END_OF_SCROLLING}"
+    yield _left_out(len(report.plans), _MAX_PLANS, "plans", "the oldest are listed")
+
+
+def _plan(row: Mapping[str, Any]) -> str:
+    age, planned, done, failed = (row[name] for name in ("age_seconds", "files_planned", "files_done", "files_failed"))
+    progress = (
+        "" if planned is None else f"{done or 0:,} of {planned:,} files" + (f", {failed:,} failed" if failed else "")
+    )
+    texts = (
+        row["service"],
+        row["state"],
+        "" if age is None else duration_text(age),
+        row["target"] or "",
+        "" if row["partitions"] is None else f"{row['partitions']:,}",
+        "" if row["file_groups"] is None else f"{row['file_groups']:,}",
+        progress,
+        row["problem"] or row["hudi_command"] or "",
+    )
+    cells = "".join(f"<td>{_text(text)}</td>" for text in texts)
+    return f'<tr><th scope="row">{_text(time_text(row["requested_time"]))}</th>{cells}</tr>\n'
+
+
+def _history(report: Report) -> Iterator[str]:
+    if not report.slices.num_rows:
+        yield "<p>There are no file slices.</p>\n"
+        return
+    waiting = report.slices.filter(pc.field("waits_for_cleaner"))
+    sizes = (waiting[name] for name in ("base_size_bytes", "log_size_bytes"))
+    size = sum(pc.sum(column).as_py() or 0 for column in sizes)
+    slices = counted(waiting.num_rows, "slice")
+    yield f"<p>The cleaner may remove {slices} of {size_text(size)}.</p>\n" if waiting.num_rows else ""
+    yield (
+        '<p class="legend"><span class="key current">current</span> <span class="key superseded">superseded</span> '
+        '<span class="key replaced">replaced</span> <span class="key waits">waits for the cleaner</span> '
+        '<span class="key pending">under way</span> <span class="key failed">of a failed write</span></p>\n'
+        "<p>A row for each file group, time to the right: a column for each instant. The upper bars are base files, "
+        "the lower ones their logs, with a mark for each write whose time their names tell. Up and down lead from "
+        "group to group, left and right from slice to slice.</p>\n"
+        '<p class="controls"><span><label for="history-search">Search file groups</label> <input type="search" '
+        'id="history-search" aria-describedby="history-status"></span> '
+        '<span><label for="history-which">Show</label> <select id="history-which">'
+    )
+    yield from (f'<option value="{value}">{text}</option>' for value, text in _WHICH)
+    yield (
+        '</select></span></p>\n<p role="status" id="history-status"></p>\n<div id="groups" role="listbox" tabindex="0" '
+        'aria-label="File groups"></div>\n<p id="axis" class="dim"></p>\n'
+        '<div id="slice" class="panel" role="status" aria-label="The chosen slice">Choose a file slice.</div>\n'
+    )
+    total = report.slices.num_rows
+    yield _left_out(total, MAX_ALL_SLICES, "file slices", "those of the groups that were written last are drawn")
+
+
 def _compaction(report: Report) -> Iterator[str]:
     if not report.is_merge_on_read:
         yield "<p>A copy-on-write table has no logs to compact.</p>\n"
@@ -195,12 +303,13 @@ def _compaction(report: Report) -> Iterator[str]:
     if not report.gains:
         yield "<p>No file slice has logs: there is nothing to compact.</p>\n"
         return
-    yield '<table><caption>By what is compacted</caption>\n<thead><tr><th scope="col">file slices</th>'
+    yield f"{scrolling('By what is compacted')}<table><caption>By what is compacted</caption>\n<thead><tr>"
+    yield header_cell("file slices")
     names = ("number", "merge cost saved", "of all", "the compaction reads", "and writes about")
     yield from (header_cell(name, is_number=True) for name in names)
     yield "</tr></thead>\n<tbody>\n"
     yield from map(_gain, report.gains)
-    yield "</tbody></table>\n"
+    yield f"</tbody></table>\n{END_OF_SCROLLING}"
     yield (
         '<p class="dim">How this is estimated: the merge cost that is saved is the size of the logs, from the listing '
         "of files; every snapshot reads and merges them until they are compacted. A compaction reads these logs and "
@@ -227,26 +336,27 @@ def _schema(report: Report) -> Iterator[str]:
     if report.versions:
         yield from _versions(report.versions)
     if report.columns is not None:
-        yield f"<details><summary>{counted(len(report.columns), 'column')} now</summary>\n<table>"
+        yield f"<details><summary>{counted(len(report.columns), 'column')} now</summary>\n{scrolling('Columns')}<table>"
         yield f"<caption>Columns</caption>\n<thead><tr>{header_cell('column')}{header_cell('type')}</tr></thead>\n"
         yield "<tbody>\n"
         for field in [*report.columns][:_MAX_COLUMNS]:
             yield f'<tr><th scope="row">{_text(field.name)}</th><td>{_text(str(field.type))}</td></tr>\n'
-        yield "</tbody></table>\n</details>\n"
+        yield f"</tbody></table>\n{END_OF_SCROLLING}</details>\n"
         yield _left_out(len(report.columns), _MAX_COLUMNS, "columns", "the first are listed")
 
 
 def _versions(versions: Sequence[SchemaVersion]) -> Iterator[str]:
     if not versions[-1].has_ids:
         yield '<p class="dim">The table keeps no column ids: a rename looks like a drop and an add.</p>\n'
-    yield f"<table><caption>Versions of the schema, the newest first</caption>\n<thead><tr>{header_cell('since')}"
+    yield f"{scrolling('Versions of the schema')}<table><caption>Versions of the schema, the newest first</caption>\n"
+    yield f"<thead><tr>{header_cell('since')}"
     yield f"{header_cell('columns', is_number=True)}{header_cell('what has changed')}</tr></thead>\n<tbody>\n"
     newest_first = [*enumerate(versions)][::-1]
     for number, version in newest_first[:_MAX_VERSIONS]:
         changes = _listed([str(change) for change in version.changes]) if number else "the first version"
         yield f'<tr><th scope="row">{_text(time_text(version.instant))}</th>'
         yield f'<td class="number">{len(version.arrow_schema):,}</td><td>{changes}</td></tr>\n'
-    yield "</tbody></table>\n"
+    yield f"</tbody></table>\n{END_OF_SCROLLING}"
     yield _left_out(len(versions), _MAX_VERSIONS, "versions", "the newest are listed")
 
 
@@ -291,29 +401,96 @@ def _text(text: str) -> str:
 def embedded(report: Report) -> str:
     """The JSON text of a report without ``<``, ``>`` and ``&``, so that it can be in a ``script`` element."""
     slices, partitions = report.diagnosis.slices[:MAX_SLICES], report.partitions[:MAX_PARTITIONS]
-    names = dict.fromkeys((*(cost.path for cost in partitions), *(cost.partition_path for cost in slices)))
-    indexes = {path: index for index, path in enumerate(names)}
+    groups = _drawn_groups(report.slices)
+    paths = (cost.path for cost in partitions), (cost.partition_path for cost in slices), (path for path, _ in groups)
+    indexes = {path: index for index, path in enumerate(dict.fromkeys(chain(*paths)))}
     log_bytes = sum(cost.log_bytes for cost in report.partitions)
     content = {
         "names": [_without_surrogates(path) or "(none)" for path in indexes],
-        "partitions": [_partition_row(cost, indexes[cost.path], log_bytes) for cost in partitions],
+        "partitions": [_partition_row(report, cost, indexes[cost.path], log_bytes) for cost in partitions],
         "slices": [_slice_row(cost, indexes[cost.partition_path]) for cost in slices],
         "instants": list(_instant_rows(report.timeline)),
+        **_histories(groups, indexes),
     }
     return json.dumps(content, separators=(",", ":")).translate(_ESCAPES)
 
 
-def _partition_row(cost: PartitionCost, index: int, log_bytes: int) -> Sequence[Any]:
-    share = cost.log_bytes / log_bytes if log_bytes else 0
+def _partition_row(report: Report, cost: PartitionCost, index: int, log_bytes: int) -> Sequence[Any]:
+    size = cost.base_bytes + cost.log_bytes
+    rows, commit = report.rows_and_commits.get(cost.path, (None, None))
     return (
         index,
         cost.slices,
+        size,
+        round(cost.log_bytes / size, 4) if size else None,
         cost.base_bytes,
         cost.log_bytes,
+        rows,
+        None if commit is None else time_text(commit),
         cost.log_files,
         cost.most_writes,
         cost.overdue,
-        round(share, 4),
+        round(cost.log_bytes / log_bytes if log_bytes else 0, 4),
+    )
+
+
+Group: TypeAlias = tuple[str, str]
+"""The partition path and the file id of a file group."""
+
+
+def _drawn_groups(slices: pa.Table) -> Mapping[Group, Sequence[Mapping[str, Any]]]:
+    """The rows of ``inspect_all_slices`` by file group; of too many, those of the groups that were written last."""
+    groups: dict[Group, list[Mapping[str, Any]]] = {}
+    for row in slices.to_pylist():
+        groups.setdefault((row["partition_path"], row["file_id"] or ""), []).append(row)
+    if slices.num_rows <= MAX_ALL_SLICES:
+        return groups
+    newest_first = sorted(groups, key=lambda group: groups[group][-1]["base_instant_time"] or "", reverse=True)
+    totals = accumulate(len(groups[group]) for group in newest_first)
+    drawn = {group for group, total in zip(newest_first, totals, strict=True) if total <= MAX_ALL_SLICES}
+    return {group: rows for group, rows in groups.items() if group in drawn}
+
+
+def _histories(groups: Mapping[Group, Sequence[Mapping[str, Any]]], indexes: Mapping[str, int]) -> dict[str, Any]:
+    """The file groups as the script draws them: of each slice, what is in ``_version_row``."""
+    rows = [row for versions in groups.values() for row in versions]
+    logs = {id(row): _log_times(row) for row in rows}
+    named = {time for row in rows for time in (row["base_instant_time"], row["ended_by"]) if time is not None}
+    times = {time: index for index, time in enumerate(sorted(named.union(*logs.values())))}
+    return {
+        "times": [time_text(time) for time in times],
+        "states": [str(state) for state in SliceState],
+        "groups": [
+            (
+                indexes[path],
+                _without_surrogates(file_id),
+                [_version_row(row, times, logs[id(row)]) for row in versions if row["problem"] is None],
+                next((_without_surrogates(row["problem"]) for row in versions if row["problem"] is not None), None),
+            )
+            for (path, file_id), versions in groups.items()
+        ],
+    }
+
+
+def _log_times(row: Mapping[str, Any]) -> list[str]:
+    """The instants in the names of a slice's log files, as far as these are not that of the slice."""
+    names = (parse_log_file_name(path.rpartition("/")[2]) for path in row["log_paths"] or ())
+    times = {name.instant_time for name in names if name is not None} - {row["base_instant_time"]}
+    return sorted(times)[-_MAX_LOG_TIMES:]
+
+
+def _version_row(row: Mapping[str, Any], times: Mapping[str, int], log_times: Iterable[str]) -> Sequence[Any]:
+    return (
+        times[row["base_instant_time"]],
+        None if row["ended_by"] is None else times[row["ended_by"]],
+        list(SliceState).index(SliceState(row["state"])),
+        int(bool(row["waits_for_cleaner"])),
+        row["base_size_bytes"],
+        row["log_files"],
+        row["log_size_bytes"],
+        row["rows_written"],
+        None if row["operation"] is None else _without_surrogates(row["operation"]),
+        [times[time] for time in log_times],
     )
 
 

@@ -6,6 +6,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from hudi_bridge.inspection import ALL_SLICES_SCHEMA
 from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Severity, SliceCost
 from hudi_bridge.tools.report import Report, gather
 from hudi_bridge.tools.report.contents import compaction_gains, partition_costs
@@ -96,8 +99,37 @@ def large() -> Report:
     findings = tuple(_finding(number) for number in range(40))
     diagnosis: Diagnosis = replace(report.diagnosis, slices=costs, findings=findings)
     return replace(
-        report, diagnosis=diagnosis, partitions=partition_costs(costs), gains=compaction_gains(costs, delta_commits=5)
+        report,
+        diagnosis=diagnosis,
+        partitions=partition_costs(costs),
+        slices=all_slices(SLICES),
+        gains=compaction_gains(costs, delta_commits=5),
     )
+
+
+def all_slices(number: int) -> pa.Table:
+    """So many file slices of all times, two for each file group: the first is superseded, or waits for the cleaner."""
+    rows = []
+    for group in range(number // 2):
+        path, file_id = f"day=2026-{group % 200:04}", f"{group:08x}-5bd1-4f45-acb8-dd9021af7b73-0"
+        first, second = group % 100, 100 + group % 100
+        for begun, ended in ((first, second), (second, None)):
+            logs = [f"{path}/.{file_id}_{at(begun + later)}.log.1_0-1-1" for later in range(1, 1 + group % 4)]
+            rows.append(
+                {
+                    "partition_path": path,
+                    "file_id": file_id,
+                    "base_instant_time": at(begun),
+                    "state": "current" if ended is None else "superseded",
+                    "ended_by": None if ended is None else at(ended),
+                    "waits_for_cleaner": ended is not None and group % 3 == 0,
+                    "base_size_bytes": 1_000_000 + group,
+                    "log_files": len(logs),
+                    "log_size_bytes": 1000 * len(logs),
+                    "log_paths": logs,
+                }
+            )
+    return pa.Table.from_pylist(rows, ALL_SLICES_SCHEMA)
 
 
 def _cost(number: int) -> SliceCost:

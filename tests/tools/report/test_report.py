@@ -9,6 +9,7 @@ from hudi_bridge.tools import SliceCost
 from hudi_bridge.tools.report import gather, html_report
 from hudi_bridge.tools.report.contents import TimelineEntry, compaction_gains, partition_costs
 from hudi_bridge.tools.report.page import (
+    MAX_ALL_SLICES,
     MAX_DRAWN,
     MAX_INSTANTS,
     MAX_PARTITIONS,
@@ -19,7 +20,8 @@ from hudi_bridge.tools.report.page import (
 )
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import TableWriter, at
-from tests.tools.report.reports import BREAKOUT, FOLDER, IMAGE, SLICES, Page, hostile_table, large, trips
+from tests.timeline.timeline_files import clean
+from tests.tools.report.reports import BREAKOUT, FOLDER, IMAGE, SLICES, Page, all_slices, hostile_table, large, trips
 
 
 def test_the_parts_of_a_page() -> None:
@@ -28,7 +30,7 @@ def test_the_parts_of_a_page() -> None:
         assert title in page.texts
     assert page.data["names"] == ["nyc", "sf", "la"]
     assert [row[:2] for row in page.data["partitions"]] == [[0, 2], [1, 2], [2, 1]]
-    assert sum(row[7] for row in page.data["partitions"]) == pytest.approx(1, abs=0.001)
+    assert sum(row[11] for row in page.data["partitions"]) == pytest.approx(1, abs=0.001)
     assert [row[4:6] for row in page.data["slices"]] == [[3, 3], [3, 3], [0, 0], [0, 0], [0, 0]]
     rows = {row[0]: row for row in page.data["instants"]}
     assert rows["20261122081117834"][1:8] == ["deltacommit", "completed", 0.801, "UPSERT", 2, 2, 0]
@@ -78,9 +80,10 @@ def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
         diagnosis=replace(report.diagnosis, slices=many, findings=findings),
         partitions=partition_costs(many),
         timeline=instants,
+        slices=all_slices(MAX_ALL_SLICES + SLICES),
     )
     text = html_report(report)
-    assert len(text.encode()) < 3_000_000
+    assert len(text.encode()) < 6_000_000
     page = Page(text)
     assert [len(page.data[name]) for name in ("slices", "partitions", "instants")] == [
         MAX_SLICES,
@@ -95,6 +98,7 @@ def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
         ("30,000", "10,000", "partitions"),
         ("5,001", "5,000", "instants"),
         ("5,001", "400", "instants"),
+        ("30,000", "20,000", "file slices"),
         ("800", "500", "findings"),
     ):
         assert any(one.startswith(f"{most} of {there} {what}: ") for one in page.texts), what
@@ -235,3 +239,45 @@ def test_durations_for_people(seconds: float, expected: str) -> None:
 def test_times_for_people() -> None:
     assert time_text("20260131120000123") == "2026-01-31 12:00:00"
     assert time_text("00000000000001") == "00000000000001"
+
+
+def test_slices_of_all_times_are_drawn_by_group(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    row = {"id": "a", "ts": 1, "value": "x"}
+    old = writer.base_file(at(1), [row])
+    writer.commit(at(1), wrote=[old])
+    log = writer.log_file(at(2), [writer.data_block(at(2), [row])])
+    writer.commit(at(2), wrote=[log])
+    new = writer.base_file(at(3), [row])
+    writer.commit(at(3), action="commit", wrote=[new], operation="COMPACT")
+    (writer.timeline_folder / f"{at(5)}_{at(6)}.clean").write_bytes(clean(at(4)))
+    writer.base_file(at(7), [row], file_id="f2-0")
+    writer.pending(at(7))
+    page = Page(html_report(gather(writer.open(), now="2026-01-03")))
+    states, times = page.data["states"], page.data["times"]
+    assert len(times) == 4
+    (name, file_id, (first, second), problem), (_, other, (unfinished,), _) = page.data["groups"]
+    assert (page.data["names"][name], file_id, other, problem) == ("(none)", "f1-0", "f2-0", None)
+    assert (first[:2], states[first[2]], first[3], first[5], first[9]) == ([0, 2], "superseded", 1, 1, [1])
+    assert (second[:2], states[second[2]], second[3], second[5]) == ([2, None], "current", 0, 0)
+    assert (unfinished[:2], states[unfinished[2]]) == ([3, None], "pending")
+    assert any(text.startswith("The cleaner may remove 1 slice of ") for text in page.texts)
+
+
+def test_plans_under_way_say_what_ends_them(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path).create()
+    writer.commit(at(1), wrote=[writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
+    writer.pending_compaction(at(2), [("", "f1-0")])
+    writer.pending(at(3), "clean")
+    page = Page(html_report(gather(writer.open(), now="2026-01-03")))
+    assert {"compaction", "clean", "2.0 days"} <= set(page.texts)
+    assert any(at(2) in text and "run_compaction" in text for text in page.texts)
+    assert "Nothing is under way." in Page(html_report(trips())).texts
+
+
+def test_partitions_have_sizes_shares_rows_and_the_newest_commit() -> None:
+    rows = {page[0]: page for page in Page(html_report(trips())).data["partitions"]}
+    _, slices, size, share, base, logs, base_rows, newest, *_ = rows[0]
+    assert (slices, size, base_rows > 0) == (2, base + logs, True)
+    assert share == pytest.approx(logs / size, abs=0.001)
+    assert newest.startswith("2026-11-22 08:11:")

@@ -85,7 +85,15 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(show: Show
     assert [one["name"] for one in focused if not (one["visible"] and one["onScreen"])] == []
     assert names[:3] == ["Skip to the content", "Findings", "Timeline"]
     wanted = ["error", "warning", "advice", "info", "3", "instants-search", "requested", "20261122081117834"]
-    wanted += ["partitions-search", "nyc", "slices-search", "10 columns now", "records-search"]
+    wanted += [
+        "partitions-search",
+        "nyc",
+        "slices-search",
+        "history-search",
+        "groups",
+        "10 columns now",
+        "records-search",
+    ]
     assert [name for name in names if name in wanted] == wanted
 
 
@@ -179,6 +187,9 @@ def test_hostile_names_run_nothing(show: Show, tmp_path: Path) -> None:
     page.get_by_role("button", name=FOLDER).click()
     assert rows(page, "slices")[0][:2] == [FOLDER, "<i>f1-0"]
     page.locator("svg .instant").nth(1).focus()
+    assert page.locator(".group .label").first.inner_text() == f"{FOLDER} / <i>f1-0 1 slice"
+    page.locator(".group").first.click()
+    assert FOLDER in page.locator("#slice").inner_text()
     told = page.locator("#instant").inner_text()
     assert IMAGE in told
     assert BREAKOUT + r"txt\u202egpj.exe\u2028" in told
@@ -208,3 +219,60 @@ def test_the_story_of_a_record_is_shown_and_found(show: Show, small: Report) -> 
     assert "fare = 27.0" in winner.inner_text()
     page.locator("#records-search").fill("not in the table")
     assert stories.locator("h3").all_inner_texts() == ["none"]
+
+
+def test_arrow_keys_lead_through_10_000_slices_of_all_times(show: Show, many: Report) -> None:
+    page = show(many)
+    assert page.locator("#history-status").inner_text() == f"{SLICES // 2:,} file groups"
+    # Those in view alone are in the page.
+    assert page.locator(".group").count() < 30
+    page.locator("#groups").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    told = page.locator("#slice").inner_text().splitlines()
+    assert told[:4] == ["partition", "day=2026-0001", "file group", "00000001-5bd1-4f45-acb8-dd9021af7b73-0"]
+    assert "2 of 2, since 2026-01-01 00:00:10" in told
+    page.keyboard.press("ArrowLeft")
+    assert "superseded by 2026-01-01 00:00:10" in page.locator("#slice").inner_text()
+    page.keyboard.press("End")
+    assert "00001387-" in page.locator("#slice").inner_text()
+    chosen = page.locator(".group[aria-selected='true']")
+    assert chosen.get_attribute("id") == page.locator("#groups").get_attribute("aria-activedescendant")
+    assert chosen.is_visible()
+    assert page.locator(".group").count() < 30
+
+
+def test_file_groups_are_searched_for_and_chosen_by_what_waits(show: Show, many: Report) -> None:
+    page = show(many)
+    page.get_by_role("searchbox", name="Search file groups").fill("DAY=2026-0003")
+    assert page.locator("#history-status").inner_text() == f"25 of {SLICES // 2:,} file groups"
+    page.get_by_label("Show").select_option("waiting")
+    waiting = page.locator(".group .dim").all_inner_texts()
+    assert {text.strip() for text in waiting} == {"2 slices, 1 waiting for the cleaner"}
+    page.locator(".group").first.locator(".bar.waits").first.click()
+    assert "waits for it" in page.locator("#slice").inner_text()
+    page.get_by_label("Show").select_option("unfinished")
+    assert (page.locator(".group").count(), page.locator("#history-status").inner_text()[:5]) == (0, "0 of ")
+
+
+def test_a_bar_begins_and_ends_where_the_slice_does(show: Show, many: Report) -> None:
+    page = show(many)
+    track = page.locator(".group .track").nth(1)
+    old, new = (track.locator(".bar.base").nth(number).bounding_box() for number in (0, 1))
+    whole = track.bounding_box()
+    assert old is not None
+    assert new is not None
+    assert whole is not None
+    assert old["x"] + old["width"] == pytest.approx(new["x"], abs=1.5)
+    assert new["x"] + new["width"] == pytest.approx(whole["x"] + whole["width"], abs=1.5)
+    mark = track.locator(".write").first.bounding_box()
+    assert mark is not None
+    assert old["x"] < mark["x"] < new["x"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_narrow_page_is_no_wider_than_its_screen(show: Show, small: Report, many: Report, dark: bool) -> None:
+    for report in (small, many):
+        page = show(report, dark=dark)
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
