@@ -20,11 +20,15 @@ from hudi_bridge import (
     QueryError,
     TableNotFoundError,
 )
-from hudi_bridge.connectors.spark import cause_of, read
+from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from hudi_bridge.connectors.spark.data_source import KEEPS_FILTERS_APART
+from hudi_bridge.connectors.spark.options import BEGIN, INCREMENTAL_FORMAT
+from hudi_bridge.options import QUERY_TYPE_KEY
+from hudi_bridge.schema.meta_columns import COMPLETION_TIME_COLUMN
 from tests.connectors.damage import copy_with_damaged_logs
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.overlapping_writes import EXPECTED, ON, overlapping
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.timeline.timeline_files import clean
 
@@ -336,3 +340,23 @@ def test_hudis_own_columns_can_be_left_out(spark: SparkSession) -> None:
         assert frame.columns == expected.column_names
         assert frame.count() == expected.num_rows
     assert read(spark, path, ["_hoodie_record_key"], meta_columns=False).columns == ["_hoodie_record_key"]
+
+
+def times(frame: DataFrame) -> dict[str, str]:
+    return {row["id"]: row[COMPLETION_TIME_COLUMN] for row in frame.select("id", COMPLETION_TIME_COLUMN).collect()}
+
+
+def test_rows_have_completion_times_if_asked(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(overlapping(tmp_path / "t", 9).folder)
+    late = f"{COMPLETION_TIME_COLUMN} > '{at(30)}'"
+    frame = read(spark, path, options=ON)
+    assert slice_routes(frame).native == 0
+    for rows in (frame, load(spark, path, **ON), load(spark, path, pushFilters="true", **ON)):
+        assert times(rows) == EXPECTED
+        assert times(rows.where(late)) == {"b": at(40)}
+    assert times(read(spark, path, options=ON, filter=late)) == {"b": at(40)}
+    assert set(times(load(spark, path, **ON, **{QUERY_TYPE_KEY: "read_optimized"})).values()) == {at(2)}
+    of_range = {QUERY_TYPE_KEY: "incremental", BEGIN: at(5)}
+    assert times(load(spark, path, **ON, **of_range)) == {"b": at(40), "c": at(30)}
+    changes = load(spark, path, **ON, **of_range, **{INCREMENTAL_FORMAT: "cdc"})
+    assert {row[COMPLETION_TIME_COLUMN] for row in changes.collect()} == {at(30), at(40)}
