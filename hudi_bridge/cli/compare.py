@@ -36,6 +36,7 @@ from hudi_bridge.cli.terminal import escape_control, telling_progress
 from hudi_bridge.common.display import counted
 from hudi_bridge.common.operations import watching_work
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.options import COMPLETION_TIMES_KEY
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant_range import ordering_time
@@ -443,6 +444,9 @@ def compare(
                     raise
                 comparisons = [_refused(Query(), reason(str(error)), pa.table({}))]
             else:
+                # The other reader has no such column.
+                if opened.planner().state.options.completion_times:
+                    raise QueryError("--option", f"{COMPLETION_TIMES_KEY}=true", "the columns that both readers have")
                 comparisons = list(compare_table(opened, path, peer, instants=instants, limit=limit, tell=tell))
             ended_well &= all(
                 comparison.verdict not in (Verdict.DIFFERS, Verdict.REFUSED_HERE) for comparison in comparisons

@@ -95,6 +95,12 @@ def test_a_table_that_both_read_the_same(capsys: pytest.CaptureFixture[str]) -> 
     assert all(line.endswith(": same") for line in queries)
 
 
+def test_a_column_that_the_other_reader_lacks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--with", "hudi", "--option", "hudi_bridge.completion.times=true"]
+    assert run(["compare", str(golden_table("a_story_v9_120")), *asked]) == 2
+    assert "hudi_bridge.completion.times" in capsys.readouterr().err
+
+
 def test_where_rows_differ_keys_and_values_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     table = str(golden_table("b_default_payload_0150"))
     assert run(["compare", table, "--with", "hudi", "--instants", "0"]) == 1

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_bridge import HudiDataset, HudiTable
+from hudi_bridge.options import COMPLETION_TIMES_KEY
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN
 from tests.properties.filtered_tables import FIELDS, TABLES, VALUES, tables, write
 from tests.support.compare import differences
 from tests.support.strength import examples
@@ -99,6 +101,45 @@ def check_filter(dataset: HudiDataset, everything: pa.Table, row_filter: pc.Expr
     assert found.schema.names == columns
     assert differences(expected.select(columns), found) == [], (row_filter, columns)
     assert dataset.filter(row_filter).count_rows() == expected.num_rows
+
+
+@st.composite
+def by_completion(draw: st.DrawFn) -> Any:
+    """A condition on completion times, alone or with one on other columns."""
+    column: Any = pc.field(COMPLETION_TIME_COLUMN)
+    times = st.sampled_from([completion_of(at(number)) for number in range(4)])
+    condition = draw(
+        st.one_of(
+            st.just(column.is_null()),
+            st.builds(lambda compare, time: compare(column, time), st.sampled_from(COMPARISONS), times),
+            st.lists(times, max_size=2).map(lambda some: column.isin(pa.array(some, pa.string()))),
+            st.just(column > pc.field(COMMIT_TIME_COLUMN)),
+        )
+    )
+    others = st.one_of(FILTERS, times.map(lambda time: pc.field(COMMIT_TIME_COLUMN) < time))
+    join = draw(st.sampled_from((operator.and_, operator.or_, lambda one, _: one, lambda one, _: ~one)))
+    return join(condition, draw(others))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_pushing_a_filter_by_completion_times_down_changes_nothing(name: str) -> None:
+    @settings(max_examples=examples(4), deadline=None)
+    @given(pieces=tables(), filters=st.lists(by_completion(), min_size=2, max_size=4), data=st.data())
+    def check(pieces: Any, filters: list[pc.Expression], data: st.DataObject) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            plain = write(Path(folder), name, pieces).open()
+            table = HudiTable.open(folder, options={COMPLETION_TIMES_KEY: "true"})
+            for dataset, without in (
+                (table.snapshot(), plain.snapshot()),
+                *zip(ranges(table), ranges(plain), strict=True),
+            ):
+                everything = dataset.to_table()
+                assert differences(without.to_table(), everything.drop_columns([COMPLETION_TIME_COLUMN])) == []
+                for row_filter in filters:
+                    columns = data.draw(st.lists(st.sampled_from(dataset.schema.names), unique=True))
+                    check_filter(dataset, everything, row_filter, columns)
+
+    check()
 
 
 EXPRESSIONS: dict[str, pc.Expression] = {

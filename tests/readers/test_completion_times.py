@@ -129,14 +129,17 @@ def test_a_range_is_by_completion_or_by_requested_time_and_shows_both(tmp_path: 
     rows = by_request.incremental(at(15)).to_table()
     assert times_by_key(rows) == {"c": at(30)}
     assert times_by_key(by_request.incremental(at(5), at(15)).to_table()) == {"b": at(40)}
-    if version < 8:
-        return
+    # The rows of a range by completion time, as a filter of a snapshot, which versions without such ranges have too.
     by_completion = opened(folder)
+    field = pc.field(COMPLETION_TIME_COLUMN)
+    assert times_by_key(by_completion.snapshot().to_table(filter=field > at(30))) == {"b": at(40)}
+    assert times_by_key(by_completion.snapshot().to_table(filter=(field > at(2)) & (field <= at(30)))) == {"c": at(30)}
+    if version < 8:
+        with pytest.raises(QueryError, match="has no completion times"):
+            opened(folder, **{RANGE_VERSION_KEY: "9"}).incremental(at(30))
+        return
     assert times_by_key(by_completion.incremental(at(30)).to_table()) == {"b": at(40)}
     assert times_by_key(by_completion.incremental(at(2), at(30)).to_table()) == {"c": at(30)}
-    # The same range, as a filter of a snapshot.
-    after = pc.field(COMPLETION_TIME_COLUMN) > at(30)
-    assert times_by_key(by_completion.snapshot().to_table(filter=after)) == {"b": at(40)}
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -20,6 +20,7 @@ from tests.support.golden_cases import golden_table
 ON: Mapping[str, str] = {}
 NO_METADATA = {"hoodie.metadata.enable": "false"}
 NO_INDEXES = {"hoodie.enable.data.skipping": "false"}
+TIMES = {"hudi_bridge.completion.times": "true"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 MOST_WARM_LOOK_UP, MOST_OF_A_FILE = 5, 3
 """What a warm look-up of one key may take, and any query of one data file."""
@@ -59,6 +60,11 @@ def of_price(table: HudiTable) -> int:
 
 def above(table: HudiTable) -> int:
     return table.read_optimized().to_table(filter=pc.field("ts") > 5000).num_rows
+
+
+def late(table: HudiTable) -> int:
+    time = table.timeline.commits()[-2].completion_time
+    return table.snapshot().to_table(["ts"], pc.field("_hoodie_commit_completion_time") > time).num_rows
 
 
 def since(table: HudiTable) -> int:
@@ -117,6 +123,10 @@ CASES: tuple[Case, ...] = (
     ("h_sql_indexes_updated_102",       NO_METADATA, of_lower,  Count(12,  5,  9,  10_000, 2)),
     ("h_stats_of_nan_120",              ON,          of_price,  Count(16, 6,  10, 9_000,  2)),
     ("h_stats_of_nan_120",              NO_INDEXES,  of_price,  Count(16, 6,  11, 9_500,  2)),
+    ("h_all_indexes_120",               TIMES,       look_up,   Count(8,  10, 4,  6_000,  1)),
+    ("h_all_indexes_120",               TIMES,       partition, Count(35, 6,  26, 24_000, 290)),
+    ("d_archived_120",                  TIMES,       late,      Count(7,  3,  6,  4_500,  7)),
+    ("d_archived_0150",                 TIMES,       plan,      Count(1,  8,  0,  0,      3)),
     ("n_merge_every_120",               ON,          missing,   Count(12,  5,  0,  0,      0)),
     ("n_merge_every_120",               NO_INDEXES,  missing,   Count(12,  5,  5,  8_000,  0)),
     ("n_merge_every_120",               ON,          plan,      Count(3,  5,  0,  0,      2)),
