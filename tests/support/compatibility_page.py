@@ -13,7 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.connectors.trino import unmerged_tables
+from tests.golden.conformance.processes import Verdict
 from tests.golden.conformance.results import features_matrix, kept_results, kinds_matrix, markdown
+from tests.golden.conformance.suite import SUITE
 from tests.support import hudi_failures, refusals
 from tests.support.deviations import ANSWERED, BY_HAND, DEVIATING, REFUSED, TWINS, UNANSWERED
 from tests.support.golden_cases import (
@@ -165,8 +167,8 @@ def _outcome(names: set[str], refused: set[str]) -> str:
 
 
 def readers() -> str:
-    """What other readers make of the golden tables, beside Hudi Bridge."""
-    results = sorted(kept_results(), key=lambda result: not result.reader.startswith("Hudi Bridge"))
+    """What other readers make of the golden tables, beside Hudi Bridge: the most equal answers first."""
+    results = sorted(kept_results(), key=lambda result: -result.counts(SUITE.keys())[Verdict.EQUAL])
     names = [result.reader for result in results]
     lines = [
         READERS_BEGIN,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.generate.log_blocks import inventory
-from tests.golden.generate.timeline import properties, timeline_folder
+from tests.golden.generate.timeline import instants, properties, timeline_folder
 from tests.support.deviations import ANSWERED, NOT_A_NUMBER, REFUSED
 from tests.support.golden_cases import GoldenQuery, golden_case, golden_group
 from tests.support.golden_queries import QUERIES, Key
@@ -118,11 +118,13 @@ def _features(case: str, document: Mapping[str, Any], table: Path, stored: Mappi
     yield "table version", f"{document['table_version']}, Hudi {document['hudi_version']}"
     yield "table type", stored.get("hoodie.table.type", "none yet").replace("_", "-").lower()
     yield "merge mode", stored.get("hoodie.record.merge.mode", "not stored (Hudi 0.x)")
-    payload = stored.get("hoodie.table.legacy.payload.class") or stored.get("hoodie.compaction.payload.class", "none")
+    payload = stored.get("hoodie.table.legacy.payload.class") or stored.get(
+        "hoodie.compaction.payload.class", "not stored"
+    )
     yield "payload", payload.rpartition(".")[2]
     yield "ordering", _ordering(stored)
     yield from _log_features(inventory(table))
-    yield from _timeline_features(document["instants"], table)
+    yield from _timeline_features(table)
     yield from _columns(golden_group(case), document, stored)
     generator = stored.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
     yield "key generator", stored.get("hoodie.table.keygenerator.type") or _GENERATORS.get(generator, "not stored")
@@ -156,9 +158,9 @@ def _log_features(labels: Mapping[str, int]) -> Iterator[Feature]:
                 yield "log features", feature
 
 
-def _timeline_features(instants: Iterable[Mapping[str, Any]], table: Path) -> Iterator[Feature]:
-    for instant in instants:
-        action = (instant["action"], instant["state"] == "completed")
+def _timeline_features(table: Path) -> Iterator[Feature]:
+    for instant in instants(table):
+        action = (instant.action, instant.state == "completed")
         if action in _ACTIONS:
             yield "file slices and timeline", _ACTIONS[action]
     folder = timeline_folder(table)
