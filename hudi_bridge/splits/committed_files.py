@@ -241,7 +241,7 @@ def _next_commit_of(state: TableState, path: str) -> str | None:
 
 
 def is_log(path: str) -> bool:
-    """Whether a path names a log file."""
+    """Whether a path names a log file of blocks. Native log files are written as a whole, as base files are."""
     return path.rpartition("/")[2].startswith(".")
 
 
