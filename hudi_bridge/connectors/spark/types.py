@@ -100,9 +100,10 @@ def _column_layout(field: "pa.Field[Any]") -> pa.DataType:
 
 
 def _cast_to_layout(column: "pa.Array[Any]", kind: pa.DataType) -> "pa.Array[Any]":
-    if kind is _VARIANT:
+    if kind == _VARIANT:
         stored: Any = column
-        parts = [pc.struct_field(stored, [part.name]) for part in kind]
+        # The parts of a null are not nullable either.
+        parts = [pc.struct_field(stored, [part.name]).fill_null(b"") for part in kind]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=stored.is_null())
     # Spark has no nanoseconds: they are truncated.
     cast: pa.Array[Any] = column.cast(kind, safe=False)

@@ -29,6 +29,7 @@ from tests.connectors.damage import copy_with_damaged_logs
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.overlapping_writes import EXPECTED, ON, overlapping
+from tests.support.shredded_tables import NAMES, seen, with_base
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 from tests.timeline.timeline_files import clean
 
@@ -360,3 +361,18 @@ def test_rows_have_completion_times_if_asked(spark: SparkSession, tmp_path: Path
     assert times(load(spark, path, **ON, **of_range)) == {"b": at(40), "c": at(30)}
     changes = load(spark, path, **ON, **of_range, **{INCREMENTAL_FORMAT: "cdc"})
     assert {row[COMPLETION_TIME_COLUMN] for row in changes.collect()} == {at(30), at(40)}
+
+
+@pytest.mark.parametrize("open_frame", BOTH)
+def test_a_shredded_variant_is_what_spark_reads_from_the_file(
+    spark: SparkSession, tmp_path: Path, open_frame: Load
+) -> None:
+    names = [name for name in NAMES if name.startswith("spark")]
+    assert names
+    for name in names:
+        frame = open_frame(spark, str(with_base(tmp_path / name, name).folder))
+        assert dict(frame.dtypes)["v"] == "variant"
+        found = frame.selectExpr("id", "to_json(v) AS json", "schema_of_variant(v) AS type").collect()
+        assert {row["id"]: [row["json"], row["type"]] for row in found} == seen(name, "spark")
+    kept = open_frame(spark, str(tmp_path / "spark_object")).where("variant_get(v, '$.nest.q[1].z', 'string') = 'two'")
+    assert ids(kept) == ["all"]

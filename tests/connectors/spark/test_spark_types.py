@@ -71,6 +71,16 @@ def test_vectors_and_variants_in_spark_s_layout() -> None:
     assert [field.name for field in found.schema.field("variant").type] == ["value", "metadata"]
 
 
+def test_a_variant_that_is_null_as_parquet_has_it() -> None:
+    field = EVERY.field("variant")
+    parts = [pa.array([b"\x01\x00\x00", None]), pa.array([b"\x0c\x01", None])]
+    stored = pa.StructArray.from_arrays(parts, fields=list(field.type), mask=pa.array([False, True]))
+    batch = pa.RecordBatch.from_arrays([stored], schema=pa.schema([field]))
+    (found,) = in_layout(iter([batch]), arrow_layout(batch.schema))
+    found.validate(full=True)
+    assert found.to_pylist() == batch.to_pylist()
+
+
 def test_a_decimal_that_spark_does_not_have_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match=r"column wide.*decimal256\(50, 3\)"):
         spark_schema(pa.schema([("wide", pa.decimal256(50, 3))]))
