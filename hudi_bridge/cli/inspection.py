@@ -99,6 +99,7 @@ def timeline(
     details: Annotated[
         bool, typer.Option("--details", help="With what completed commits have done: operation, rows, bytes, duration.")
     ] = False,
+    archived: options.Archived = False,
     option: options.Option = None,
     storage_option: options.StorageOption = None,
     output_format: options.FormatChoice = None,
@@ -109,7 +110,7 @@ def timeline(
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     inspect = inspect_commits if details else inspect_timeline
     opened = open_table(table, option, storage_option=storage_option)
-    write(inspect(opened).to_reader(), destination, look=_COMMITS if details else _TIMELINE)
+    write(inspect(opened, archived=archived).to_reader(), destination, look=_COMMITS if details else _TIMELINE)
 
 
 def show(
@@ -169,6 +170,9 @@ def slices(
         str | None,
         typer.Option("--group", metavar="ID", help="All files of one file group, of all times.", show_default=False),
     ] = None,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="With --all or --group: what archived commits say of files, too.")
+    ] = False,
     as_of: options.AsOf = None,
     option: options.Option = None,
     storage_option: options.StorageOption = None,
@@ -177,12 +181,14 @@ def slices(
     no_clobber: options.NoClobber = False,
 ) -> None:
     """The file slices that a snapshot reads, with the number and size of their files."""
+    if archived and group is None and not every:
+        raise QueryError("--archived", "the slices of a snapshot", "--all or --group, which show what commits say")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, storage_option=storage_option)
     if group is not None:
-        write(inspect_file_group(opened, group, as_of).to_reader(), destination, look=_GROUP)
+        write(inspect_file_group(opened, group, as_of, archived=archived).to_reader(), destination, look=_GROUP)
     elif every:
-        write(inspect_all_slices(opened, as_of).to_reader(), destination, look=_ALL_SLICES)
+        write(inspect_all_slices(opened, as_of, archived=archived).to_reader(), destination, look=_ALL_SLICES)
     else:
         write(inspect_file_slices(opened, as_of).to_reader(), destination, look=_SLICES)
     note_empty_past(opened, as_of)

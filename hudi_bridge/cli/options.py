@@ -79,6 +79,9 @@ OutputFile = Annotated[
     ),
 ]
 NoClobber = Annotated[bool, typer.Option("--no-clobber", help="With --output: fail if the file exists.")]
+Archived = Annotated[
+    bool, typer.Option("--archived", help="Also what is on the archived timeline, all of which is read.")
+]
 Limit = Annotated[int | None, typer.Option(min=0, metavar="N", help="At most this many rows.", show_default=False)]
 ReadOptimized = Annotated[bool, typer.Option("--read-optimized", help="Read base files only, without log files.")]
 Option = Annotated[

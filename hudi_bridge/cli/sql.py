@@ -27,11 +27,13 @@ from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.common.display import counted
 from hudi_bridge.common.threads import Workers
 from hudi_bridge.connectors.duckdb import CACHE_BYTES, Attached, Lake, attach, quote_identifier
+from hudi_bridge.connectors.duckdb.lake import name_chains
 from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.connectors.lakes.roots import Roots, is_folder_of_tables
 from hudi_bridge.connectors.lakes.tables import MergingByTable
 from hudi_bridge.engines import MemoryStore
 from hudi_bridge.errors import QueryError
+from hudi_bridge.inspection import VIEWS
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 
@@ -93,7 +95,11 @@ class TableSource:
         return f"{attached.table.config.name} as of {attached.instant}, here named {attached.name} or {SHORT_NAME}"
 
     def prepare(self, statement: str) -> None:
-        """Nothing: all views are there."""
+        """Makes the views of metadata that the statement names."""
+        for *_, name in name_chains(statement):
+            suffix = name.lower().removeprefix(self.attached.name.lower())
+            if suffix in VIEWS:
+                self.attached.show(suffix, self.attached.connection)
 
     def tables(self) -> Iterable[str]:
         """None: DuckDB has all."""

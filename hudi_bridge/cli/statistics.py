@@ -11,6 +11,7 @@ from hudi_bridge.cli import options
 from hudi_bridge.cli.grid import Look
 from hudi_bridge.cli.opening import note_empty_past, open_table
 from hudi_bridge.cli.output import Destination, write
+from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import (
     inspect_bootstrap,
     inspect_file_sizes,
@@ -41,7 +42,6 @@ class Figures(StrEnum):
 
 
 _INSPECT: Mapping[Figures, Callable[[HudiTable, str | None], pa.Table]] = {
-    Figures.AMPLIFICATION: lambda table, _: inspect_write_amplification(table),
     Figures.SIZES: inspect_file_sizes,
     Figures.OVERLAP: lambda table, as_of: inspect_overlap(table, as_of=as_of),
     Figures.KEYS: inspect_key_filters,
@@ -86,6 +86,7 @@ def stats(
         ),
     ],
     *,
+    archived: Annotated[bool, typer.Option("--archived", help="With amplification: archived commits, too.")] = False,
     as_of: options.AsOf = None,
     option: options.Option = None,
     storage_option: options.StorageOption = None,
@@ -94,9 +95,13 @@ def stats(
     no_clobber: options.NoClobber = False,
 ) -> None:
     """Figures: write amplification, sizes, overlap of column ranges, key filters, bootstrap files, properties."""
+    if archived and figures is not Figures.AMPLIFICATION:
+        raise QueryError("--archived", str(figures), "amplification, which is of commits")
     destination = Destination.of(output_format, output, no_clobber=no_clobber)
     opened = open_table(table, option, storage_option=storage_option)
-    write(_INSPECT[figures](opened, as_of).to_reader(), destination, look=_LOOKS[figures])
+    inspect = _INSPECT.get(figures)
+    shown = inspect_write_amplification(opened, archived=archived) if inspect is None else inspect(opened, as_of)
+    write(shown.to_reader(), destination, look=_LOOKS[figures])
 
 
 _SERVICES = Look(
@@ -108,6 +113,7 @@ def _command(kind: str, help_text: str) -> Callable[..., None]:
     def show_services(
         table: options.Table,
         *,
+        archived: options.Archived = False,
         option: options.Option = None,
         storage_option: options.StorageOption = None,
         output_format: options.FormatChoice = None,
@@ -116,7 +122,7 @@ def _command(kind: str, help_text: str) -> Callable[..., None]:
     ) -> None:
         destination = Destination.of(output_format, output, no_clobber=no_clobber)
         opened = open_table(table, option, storage_option=storage_option)
-        write(inspect_services(opened, [kind]).to_reader(), destination, look=_SERVICES)
+        write(inspect_services(opened, [kind], archived=archived).to_reader(), destination, look=_SERVICES)
 
     show_services.__name__ = kind
     show_services.__doc__ = help_text

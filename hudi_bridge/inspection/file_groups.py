@@ -7,7 +7,7 @@ cleaner follows ``CleanPlanner.getFilesToCleanKeepingLatestCommits``.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.inspection.rows import (
+    ReadInstant,
+    active_commits,
+    arrow_schema,
+    commits_of_archive,
+    read_archive,
+    rows_to_table,
+)
 from hudi_bridge.splits.file_slice import (
     BaseFile,
     FileGroup,
@@ -37,7 +44,7 @@ from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import Action, Instant, InstantLike
-from hudi_bridge.timeline.instant_files import WriteStat, read_all_commit_metadata, read_clean_metadata
+from hudi_bridge.timeline.instant_files import WriteStat, read_clean_metadata
 from hudi_bridge.timeline.timeline import TableState
 
 _PARTITIONS_AT_ONCE = 256
@@ -247,7 +254,11 @@ FILE_GROUP_SCHEMA = arrow_schema(
 
 
 def inspect_all_slices(
-    table: HudiTable, as_of: InstantLike | None = None, partitions: Iterable[str] | None = None
+    table: HudiTable,
+    as_of: InstantLike | None = None,
+    partitions: Iterable[str] | None = None,
+    *,
+    archived: bool = False,
 ) -> pa.Table:
     """One row per file slice of all times, by partition, file id and instant, in ``ALL_SLICES_SCHEMA``.
 
@@ -255,19 +266,20 @@ def inspect_all_slices(
     an overwrite (``ended_by`` names the instant), ``later`` than ``as_of``, ``pending`` or ``failed``, of a write that
     never completed. ``waits_for_cleaner`` is as in ``SliceVersion``. ``operation``, ``rows_written`` and
     ``committed_size_bytes`` are what commits on the active timeline say of the slice's files, null if none does.
-    Where files cannot be told apart, a row has the ``problem``.
+    Where files cannot be told apart, or the commit of one cannot be read, a row has the ``problem``.
 
     Args:
         table: the table.
         as_of: as for ``HudiTable.snapshot``.
         partitions: the paths of the partitions to list, by default all.
+        archived: whether archived commits tell of files, too.
 
     Raises:
-        CorruptTableError: a commit, or the plan of a pending compaction, is damaged.
+        CorruptTableError: a replace commit, or the plan of a pending compaction, is damaged.
         StorageError: a folder cannot be listed.
     """
     planner = table.planner(as_of)
-    commits = FilesOfCommits(planner.state)
+    commits = FilesOfCommits(planner.state, archived=archived)
     return rows_to_table(
         ALL_SLICES_SCHEMA,
         (
@@ -278,20 +290,28 @@ def inspect_all_slices(
     )
 
 
-def inspect_file_group(table: HudiTable, file_id: str, as_of: InstantLike | None = None) -> pa.Table:
+def inspect_file_group(
+    table: HudiTable, file_id: str | None = None, as_of: InstantLike | None = None, *, archived: bool = False
+) -> pa.Table:
     """One row per file of a file group, of all times, by slice and in merge order, in ``FILE_GROUP_SCHEMA``.
 
     ``instant_time`` is that of the write, as far as commits on the active timeline or the name tell. The columns from
     ``action`` on are what the newest commit that names the file says of it.
+
+    Args:
+        table: the table.
+        file_id: the file group, by default all.
+        as_of: as for ``HudiTable.snapshot``.
+        archived: whether archived commits tell of files, too.
 
     Raises:
         QueryError: no partition has such a file group.
         CorruptTableError, StorageError: as for ``inspect_all_slices``.
     """
     planner = table.planner(as_of)
-    commits = FilesOfCommits(planner.state)
-    groups = [group for group in FileGroupHistories(planner).of_partitions() if group.file_id == file_id]
-    if not groups:
+    commits = FilesOfCommits(planner.state, archived=archived)
+    groups = [group for group in FileGroupHistories(planner).of_partitions() if file_id in (None, group.file_id)]
+    if not groups and file_id is not None:
         raise QueryError("file group", repr(file_id), "a file id that the table's slices have")
     return rows_to_table(FILE_GROUP_SCHEMA, (row for group in groups for row in _file_rows(group, commits)))
 
@@ -303,26 +323,39 @@ class _CommittedFile(NamedTuple):
 
 
 class FilesOfCommits:
-    """What the commits on the active timeline say of files, read once."""
+    """What the commits on the active timeline say of files, and with ``archived`` those of the archive; read once."""
 
-    def __init__(self, state: TableState) -> None:
+    def __init__(self, state: TableState, *, archived: bool = False) -> None:
         self._state = state
+        self._archived = archived
+
+    @cached_property
+    def _commits(self) -> Sequence[ReadInstant]:
+        older = commits_of_archive(read_archive(self._state)) if self._archived else []
+        return (*older, *active_commits(self._state, self._state.timeline.commits()))
 
     @cached_property
     def by_path(self) -> Mapping[str, _CommittedFile]:
-        """The newest write to each file.
+        """The newest write to each file, as far as commits can be read.
 
         Raises:
-            CorruptTimelineError: a commit is damaged.
+            StorageError: the file of a commit cannot be read.
         """
-        commits = self._state.timeline.commits()
-        contents = read_all_commit_metadata(self._state, commits)
         return {
-            stored_path(stat.path): _CommittedFile(commit, metadata.operation_type, stat)
-            for commit, metadata in zip(commits, contents, strict=True)
-            for stat in metadata.write_stats
+            stored_path(stat.path): _CommittedFile(read.instant, read.metadata.operation_type, stat)
+            for read in self._commits
+            if read.metadata is not None
+            for stat in read.metadata.write_stats
             if stat.path
         }
+
+    def problem_of(self, times: Iterable[str]) -> str | None:
+        """Why what a file's commit says of it is not known, for files of these instants; None if all is."""
+        return next((self._problems[time] for time in times if time in self._problems), None)
+
+    @cached_property
+    def _problems(self) -> Mapping[str, str]:
+        return {read.instant.requested_time: read.problem for read in self._commits if read.problem is not None}
 
 
 def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: FilesOfCommits) -> Mapping[str, Any]:
@@ -345,11 +378,14 @@ def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: Fil
         "log_paths": [log.path for log in part.log_files],
         "rows_written": sum(file.stat.num_writes for file in known) if known else None,
         "committed_size_bytes": sum(file.stat.file_size_bytes for file in known) if known else None,
+        "problem": commits.problem_of((part.base_instant_time, *(log.name.instant_time for log in part.log_files))),
     }
 
 
 def _file_rows(history: GroupHistory, commits: FilesOfCommits) -> Iterator[Mapping[str, Any]]:
-    group: dict[str, Any] = {"partition_path": history.partition_path, "file_id": history.file_id}
+    group: dict[str, Any] = {"partition_path": history.partition_path, "file_id": history.file_id or None}
+    if history.problem is not None:
+        yield group | {"problem": history.problem}
     for version in history.versions:
         part = version.file_slice
         of_slice = group | {
@@ -371,7 +407,7 @@ def _file_row(kind: str, path: str, instant_time: str, size_bytes: int, commits:
     row: dict[str, Any] = {"kind": kind, "path": path, "instant_time": instant_time, "size_bytes": size_bytes}
     known = commits.by_path.get(path)
     if known is None:
-        return row
+        return row | {"problem": commits.problem_of((instant_time,))}
     stat = known.stat
     return row | {
         "instant_time": known.commit.requested_time,

@@ -38,8 +38,8 @@ from hudi_bridge.readers.request import RowRequest, log_memory_bytes
 from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.splits.file_slice import LogFile
 from hudi_bridge.splits.planner import SplitPlanner
-from hudi_bridge.splits.query_schema import scan_heads
-from hudi_bridge.splits.split import stored_context
+from hudi_bridge.splits.query_schema import columns_of_query, scan_heads
+from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -148,9 +148,9 @@ class _Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Problem:
-    """A log file that cannot be read, from an offset on if there is one."""
+    """A log file that cannot be read, from an offset on if there is one; without a file, a whole partition."""
 
-    log: LogFile
+    log: LogFile | None
     reason: str
     offset: int | None = None
 
@@ -173,13 +173,16 @@ class _LogsOfTable:
         folder = (self._path or "").rpartition("/")[0]
         has_any = False
         for group in FileGroupHistories(self.planner).of_partitions([folder] if folder else None):
+            if group.problem is not None and self._file_id is None:
+                whole = _LogSlice(partition_path=group.partition_path, file_id=None, base_instant_time=None, logs=())
+                yield whole, [_Problem(log=None, reason=group.problem)]
             if self._file_id not in (None, group.file_id):
                 continue
             for log_slice in _log_slices(group):
                 if any(map(self._is_asked_for, log_slice.logs)):
                     has_any = True
                     blocks = self._blocks(log_slice)
-                    yield log_slice, [entry for entry in blocks if self._is_asked_for(entry.log)]
+                    yield log_slice, [entry for entry in blocks if entry.log and self._is_asked_for(entry.log)]
         if not has_any and self._path is not None:
             raise QueryError("log file", repr(self._path), "the path or the name of a log file of the table")
         if not has_any and self._file_id is not None:
@@ -233,7 +236,7 @@ class _LogSlice:
     """Log files that are merged together, in merge order; ``why_not_read`` is None if a snapshot reads them."""
 
     partition_path: str
-    file_id: str
+    file_id: str | None
     base_instant_time: str | None
     logs: tuple[LogFile, ...]
     why_not_read: str | None = None
@@ -241,7 +244,7 @@ class _LogSlice:
     @property
     def group(self) -> GroupId:
         """Its file group."""
-        return self.partition_path, self.file_id
+        return self.partition_path, self.file_id or ""
 
 
 def _log_slices(group: GroupHistory) -> Iterator[_LogSlice]:
@@ -345,10 +348,10 @@ def inspect_log_records(
         QueryError: there is no such log file or file group, or a column or the filter does not fit the table.
         CorruptTableError: the timeline is damaged.
         StorageError: a folder cannot be listed, or a file cannot be read.
-        UnsupportedTableError: the table's records cannot be merged correctly.
+        UnsupportedTableError: a record key field has a type whose text is not known.
     """
     logs = _LogsOfTable(table, path, file_id, as_of)
-    schema = stored_context(logs.planner.context(QueryType.SNAPSHOT)).schema
+    schema = columns_of_query(logs.planner.query_schema, logs.planner.state.config, QueryType.SNAPSHOT).schema
     request = RowRequest.of(schema, columns, filter)
     row = pa.field("row", pa.struct([schema.field(name) for name in request.columns]))
     shown = _OF_RECORD.append(row)
@@ -360,7 +363,7 @@ def _block_row(storage: Storage, log_slice: _LogSlice, entry: _Block | _Problem)
         "partition_path": log_slice.partition_path,
         "file_id": log_slice.file_id,
         "base_instant_time": log_slice.base_instant_time,
-        "path": entry.log.path,
+        "path": entry.log and entry.log.path,
     }
     if isinstance(entry, _Problem):
         return row | {"kind": _DAMAGED, "counts": False, "offset": entry.offset, "problem": entry.reason}
@@ -506,22 +509,25 @@ def _record_batches(logs: _LogsOfTable, request: RowRequest, schema: pa.Schema) 
             if not entry.block.holds_records:
                 continue
             try:
-                decoder = decoder or BlockDecoder(logs.planner.split_without_files(log_slice.group), request.needed)
-                block = _with_content(logs.planner, entry, contents)
+                # Nothing is merged, so that a payload of the user's is not needed.
+                split = logs.planner.split_without_files(log_slice.group, merges=False)
+                decoder = decoder or BlockDecoder(split, request.needed)
+                block = _with_content(logs.planner.state.storage, split.context, entry, contents)
                 yield from _batches_of_block(decoder, log_slice, replace(entry, block=block), request, schema)
             except HudiReadError as error:
                 yield _problem_batch(log_slice, entry, entry.number, str(error), schema)
 
 
-def _with_content(planner: SplitPlanner, entry: _Block, contents: dict[str, dict[int, LogBlock]]) -> LogBlock:
+def _with_content(
+    storage: Storage, context: ReadContext, entry: _Block, contents: dict[str, dict[int, LogBlock]]
+) -> LogBlock:
     """The block with all of its content; a file is read once, and the one before it is let go."""
     block, log = entry.block, entry.log
     if block.content.size == block.content_bytes:
         return block
     if log.path not in contents:
         contents.clear()
-        storage = planner.state.storage
-        limit = log_memory_bytes(planner.context(QueryType.SNAPSHOT))
+        limit = log_memory_bytes(context)
         data = (
             storage.copy_to_disk(log.path) if log.size_bytes > limit else storage.read_buffer(log.path, log.size_bytes)
         )
@@ -596,7 +602,7 @@ def _problem_batch(
     row = {
         "partition_path": log_slice.partition_path,
         "file_id": log_slice.file_id,
-        "path": entry.log.path,
+        "path": entry.log and entry.log.path,
         "block": number,
         "counts": False,
         "problem": reason,

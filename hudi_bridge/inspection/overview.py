@@ -4,23 +4,40 @@ Times are instants, paths are relative to the table, sizes are in bytes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.errors import HudiReadError, QueryError, StorageError
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.record_index import locations_of
 from hudi_bridge.indexes.record_kinds import RECORD_INDEX, VALUE, values_as_text
-from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.inspection.rows import (
+    Archive,
+    ReadInstant,
+    active_commits,
+    arrow_schema,
+    commits_of_archive,
+    read_archive,
+    rows_to_table,
+)
 from hudi_bridge.merge.payloads import infer_merge_mode
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
-from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantLike, seconds_between
-from hudi_bridge.timeline.instant_files import CommitMetadata, WriteStat, read_commit_metadata
+from hudi_bridge.timeline.history import load_archived_instants, read_archived_contents
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, InstantLike, instant_file_name, seconds_between
+from hudi_bridge.timeline.instant_files import (
+    CommitMetadata,
+    WriteStat,
+    commit_metadata_of_record,
+    read_timeline_file,
+)
+from hudi_bridge.timeline.records import Record, map_field, parse_record, records_field
+from hudi_bridge.timeline.timeline import TableState
 
 _SCHEMAS = ("schema", "latest_schema")
 
@@ -30,6 +47,7 @@ TIMELINE_SCHEMA = arrow_schema(
     action=pa.string(),
     state=pa.string(),
     completion_time=pa.string(),
+    archived=pa.bool_(),
 )
 FILE_SLICES_SCHEMA = arrow_schema(
     partition_path=pa.string(),
@@ -76,8 +94,23 @@ TABLE_SCHEMA = arrow_schema(
 )
 
 
-def inspect_timeline(table: HudiTable) -> pa.Table:
-    """One row per instant of the active timeline, oldest first; ``completion_time`` is null if Hudi records none."""
+def inspect_timeline(table: HudiTable, *, archived: bool = False) -> pa.Table:
+    """One row per instant of the active timeline, oldest first; ``completion_time`` is null if Hudi records none.
+
+    With ``archived``, the instants of the archived timeline as well, which are all completed.
+
+    Raises:
+        CorruptTimelineError, CorruptLogFileError: a file of the archived timeline is missing or damaged.
+    """
+    state = table.planner().state
+    active = {(instant.requested_time, instant.comparable_action) for instant in table.timeline.instants}
+    older = [
+        instant
+        for instant in (load_archived_instants(state) if archived else ())
+        if (instant.requested_time, instant.comparable_action) not in active
+    ]
+    rows = [(instant, True) for instant in older] + [(instant, False) for instant in table.timeline.instants]
+    rows.sort(key=lambda row: row[0].requested_time)
     return rows_to_table(
         TIMELINE_SCHEMA,
         (
@@ -86,8 +119,9 @@ def inspect_timeline(table: HudiTable) -> pa.Table:
                 "action": str(instant.action),
                 "state": instant.state.name.lower(),
                 "completion_time": instant.completion_time,
+                "archived": is_archived,
             }
-            for instant in table.timeline.instants
+            for instant, is_archived in rows
         ),
     )
 
@@ -149,7 +183,7 @@ def inspect_columns(table: HudiTable, as_of: InstantLike | None = None) -> pa.Ta
         COLUMNS_SCHEMA,
         (
             {"name": field.name, "type": str(field.type), "nullable": field.nullable}
-            for field in table.read_context(as_of).schema
+            for field in table.planner(as_of).schema(QueryType.SNAPSHOT)
         ),
     )
 
@@ -173,7 +207,7 @@ def table_facts(table: HudiTable, as_of: InstantLike | None = None) -> Mapping[s
         "record_key_fields": list(config.record_key_fields),
         "ordering_fields": list(config.ordering_fields),
         "partition_fields": list(config.partition_fields),
-        "columns": len(table.read_context(as_of).schema),
+        "columns": len(table.planner(as_of).schema(QueryType.SNAPSHOT)),
         "latest_instant": table.latest_instant,
         "file_slices": len(slices),
         "base_files": sum(file_slice.base_file is not None for file_slice in slices),
@@ -213,33 +247,59 @@ COMMITS_SCHEMA = arrow_schema(
     rows_written=pa.int64(),
     bytes_written=pa.int64(),
     files_written=pa.int64(),
+    files_added=pa.int64(),
+    files_updated=pa.int64(),
     file_groups_replaced=pa.int64(),
     partitions=pa.list_(pa.string()),
     extra_metadata=pa.map_(pa.string(), pa.string()),
+    archived=pa.bool_(),
+    problem=pa.string(),
 )
 COMMIT_FILES_SCHEMA = arrow_schema(
+    requested_time=pa.string(),
+    action=pa.string(),
     partition_path=pa.string(),
     file_id=pa.string(),
     kind=pa.string(),
     path=pa.string(),
+    previous_instant=pa.string(),
     rows_inserted=pa.int64(),
     rows_updated=pa.int64(),
     rows_deleted=pa.int64(),
     rows_written=pa.int64(),
     bytes_written=pa.int64(),
+    file_size_bytes=pa.int64(),
+    details=pa.map_(pa.string(), pa.string()),
+    problem=pa.string(),
 )
+_SHOWN_OF_STAT = frozenset(
+    (
+        "fileId", "partitionPath", "path", "prevCommit", "numInserts", "numUpdateWrites", "numDeletes", "numWrites",
+        "fileSizeInBytes",
+    )
+)  # fmt: skip
+"""What ``COMMIT_FILES_SCHEMA`` has columns of; the rest are ``details``."""
 
 
-def inspect_commits(table: HudiTable) -> pa.Table:
+def inspect_commits(table: HudiTable, *, archived: bool = False) -> pa.Table:
     """One row per instant of the active timeline, oldest first; what only completed commits have is otherwise null.
 
     ``duration_seconds`` is from the request to the completion, null where Hudi records none. Of an upsert into a base
-    file, ``rows_written`` counts the rows that were copied, too. ``extra_metadata`` is the writer's, without schemas.
+    file, ``rows_written`` counts the rows that were copied, too. ``files_added`` are the files of new file groups.
+    ``extra_metadata`` is the writer's, without schemas. With ``archived``, instants of the archived timeline as well. A
+    commit, or an archive, that cannot be read is a row with the ``problem``.
 
     Raises:
-        CorruptTimelineError: the file of a commit is damaged.
+        StorageError: a file cannot be read.
     """
-    return rows_to_table(COMMITS_SCHEMA, (_row(table, instant) for instant in table.timeline.instants))
+    state = table.planner().state
+    archive = read_archive(state) if archived else Archive()
+    read = [(entry, True) for entry in commits_of_archive(archive)]
+    read += [(entry, False) for entry in active_commits(state, table.timeline.instants)]
+    read.sort(key=lambda row: row[0].instant.requested_time)
+    rows = [_row(entry) | {"archived": is_archived} for entry, is_archived in read]
+    problem = [] if archive.problem is None else [{"archived": True, "problem": archive.problem}]
+    return rows_to_table(COMMITS_SCHEMA, (*problem, *rows))
 
 
 def inspect_commit(table: HudiTable, instant: str) -> pa.Table:
@@ -249,39 +309,85 @@ def inspect_commit(table: HudiTable, instant: str) -> pa.Table:
         QueryError: there is no completed commit of that instant.
         CorruptTimelineError: its file, or one of the archive, is damaged.
     """
-    commit, metadata = _find(table, instant)
-    return rows_to_table(COMMITS_SCHEMA, [_instant_row(commit) | _commit_row(metadata)])
+    commit, record, name, is_archived = _find(table, instant)
+    metadata = commit_metadata_of_record(record, name)
+    return rows_to_table(COMMITS_SCHEMA, [_instant_row(commit) | _commit_row(metadata) | {"archived": is_archived}])
 
 
-def inspect_commit_files(table: HudiTable, instant: str) -> pa.Table:
-    """One row per file that a commit has written, also an archived one; raises like ``inspect_commit``.
+def inspect_commit_files(table: HudiTable, instant: str | None = None) -> pa.Table:
+    """One row per file that commits have written, in ``COMMIT_FILES_SCHEMA``.
 
-    Files of change data have no numbers of rows.
+    ``previous_instant`` is that of the slice before, null for a new file group. ``details`` are what else the writer
+    has noted, by Hudi's names: errors, times, numbers of log blocks. Files of change data have no numbers of rows. Of
+    all commits, one that cannot be read is a row with the ``problem``.
+
+    Args:
+        table: the table.
+        instant: the requested time of a commit, also of an archived one; by default all on the active timeline.
+
+    Raises:
+        QueryError, CorruptTimelineError: as for ``inspect_commit``.
+        StorageError: a file cannot be read.
     """
-    _, metadata = _find(table, instant)
-    return rows_to_table(COMMIT_FILES_SCHEMA, (row for stat in metadata.write_stats for row in _file_rows(stat)))
+    state = table.planner().state
+    if instant is not None:
+        commit, record, name, _ = _find(table, instant)
+        return rows_to_table(COMMIT_FILES_SCHEMA, _rows_of_commit(commit, record, name))
+    read = map_in_threads(partial(_try_to_read, state), state.timeline.commits(), REQUESTS_AT_ONCE)
+    return rows_to_table(COMMIT_FILES_SCHEMA, (row for rows in read for row in rows))
 
 
-def _find(table: HudiTable, instant: str) -> tuple[Instant, CommitMetadata]:
+def _try_to_read(state: TableState, commit: Instant) -> list[Mapping[str, Any]]:
+    name = f"{state.config.timeline_path}/{instant_file_name(commit)}"
+    try:
+        return list(_rows_of_commit(commit, _record(state, name), name))
+    except StorageError:
+        raise
+    except HudiReadError as error:
+        return [{"requested_time": commit.requested_time, "action": str(commit.action), "problem": str(error)}]
+
+
+def _record(state: TableState, name: str) -> Record:
+    data = read_timeline_file(state.storage, name)
+    return parse_record(data, name) if data else {}
+
+
+def _rows_of_commit(commit: Instant, record: Record, name: str) -> Iterator[Mapping[str, Any]]:
+    of_commit = {"requested_time": commit.requested_time, "action": str(commit.action)}
+    by_partition = map_field(record, "partitionToWriteStats", name)
+    written = (stat for key in by_partition for stat in records_field(by_partition, key, name))
+    for stat, fields in zip(commit_metadata_of_record(record, name).write_stats, written, strict=True):
+        yield from (of_commit | row for row in _file_rows(stat, _details(fields)))
+
+
+def _details(stat: Record) -> list[tuple[str, str]]:
+    """What a writer has noted of a file that no column shows, by Hudi's names."""
+    nested = stat.get("runtimeStats")
+    times = {f"runtimeStats.{name}": value for name, value in nested.items()} if isinstance(nested, dict) else {}
+    flat = {name: value for name, value in stat.items() if name not in _SHOWN_OF_STAT} | times
+    return [
+        (name, str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in flat.items()
+        if isinstance(value, str | int | float)
+    ]
+
+
+def _find(table: HudiTable, instant: str) -> tuple[Instant, Record, str, bool]:
+    """A commit with the contents and the name of its file, and whether it is archived."""
     state = table.planner().state
     active = next((commit for commit in table.timeline.commits() if commit.requested_time == instant), None)
     if active is not None:
-        return active, read_commit_metadata(state, active)
-    archived = read_archived_commits(state, [instant])
-    if instant not in archived:
-        raise QueryError("instant", repr(instant), "the requested time of a completed commit, as the timeline has it")
-    instants = load_archived_instants(state, instant)
-    return (
-        next(commit for commit in instants if commit.requested_time == instant and commit.action in COMMIT_ACTIONS),
-        archived[instant],
-    )
+        name = f"{state.config.timeline_path}/{instant_file_name(active)}"
+        return active, _record(state, name), name, False
+    for entry in read_archived_contents(state, instant):
+        if entry.instant.action in COMMIT_ACTIONS:
+            return entry.instant, entry.result, entry.name, True
+    raise QueryError("instant", repr(instant), "the requested time of a completed commit, as the timeline has it")
 
 
-def _row(table: HudiTable, instant: Instant) -> Mapping[str, Any]:
-    row = _instant_row(instant)
-    if instant.is_completed and instant.action in COMMIT_ACTIONS:
-        row |= _commit_row(read_commit_metadata(table.planner().state, instant))
-    return row
+def _row(read: ReadInstant) -> dict[str, Any]:
+    row = _instant_row(read.instant) | {"problem": read.problem}
+    return row if read.metadata is None else row | _commit_row(read.metadata)
 
 
 def _instant_row(instant: Instant) -> dict[str, Any]:
@@ -305,6 +411,8 @@ def _commit_row(metadata: CommitMetadata) -> dict[str, Any]:
         "rows_written": sum(stat.num_writes for stat in stats),
         "bytes_written": sum(_bytes(stat) for stat in stats),
         "files_written": sum(bool(stat.path) + len(stat.cdc_stats) for stat in stats),
+        "files_added": sum(stat.prev_commit is None for stat in stats),
+        "files_updated": sum(stat.prev_commit is not None for stat in stats),
         "file_groups_replaced": sum(len(file_ids) for _, file_ids in metadata.replaced_file_ids),
         "partitions": sorted(
             {stat.partition_path for stat in stats} | {path for path, _ in metadata.replaced_file_ids}
@@ -313,21 +421,24 @@ def _commit_row(metadata: CommitMetadata) -> dict[str, Any]:
     }
 
 
-def _file_rows(stat: WriteStat) -> Iterable[Mapping[str, Any]]:
-    common = {"partition_path": stat.partition_path, "file_id": stat.file_id}
+def _file_rows(stat: WriteStat, details: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    common: dict[str, Any] = {"partition_path": stat.partition_path, "file_id": stat.file_id}
     if stat.path:
         is_log = parse_log_file_name(stat.path.rpartition("/")[2]) is not None
         yield common | {
             "kind": "log" if is_log else "base",
             "path": stat.path,
+            "previous_instant": stat.prev_commit,
             "rows_inserted": stat.num_inserts,
             "rows_updated": stat.num_update_writes,
             "rows_deleted": stat.num_deletes,
             "rows_written": stat.num_writes,
             "bytes_written": stat.file_size_bytes - stat.log_offset,
+            "file_size_bytes": stat.file_size_bytes,
+            "details": details,
         }
     for path, size_bytes in stat.cdc_stats:
-        yield common | {"kind": "change data", "path": path, "bytes_written": size_bytes}
+        yield common | {"kind": "change data", "path": path, "bytes_written": size_bytes, "file_size_bytes": size_bytes}
 
 
 def _bytes(stat: WriteStat) -> int:

@@ -9,16 +9,17 @@ Source: ``ShowCompactionProcedure``, ``ShowClusteringProcedure``, ``ShowCleansPr
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.errors import HudiReadError, QueryError, StorageError
+from hudi_bridge.inspection.rows import Archive, arrow_schema, read_archive, rows_to_table
 from hudi_bridge.splits.file_slice import file_id_of, parse_base_file_name
 from hudi_bridge.table import HudiTable
+from hudi_bridge.timeline.history import ArchivedInstant, read_archived_contents
 from hudi_bridge.timeline.instant import Action, Instant, InstantState, clock, instant_file_name, seconds_between
-from hudi_bridge.timeline.instant_files import read_commit_metadata
+from hudi_bridge.timeline.instant_files import CommitMetadata, commit_metadata_of_record, read_commit_metadata
 from hudi_bridge.timeline.records import (
     Record,
     map_field,
@@ -45,9 +46,12 @@ SERVICES_SCHEMA = arrow_schema(
     files_failed=pa.int64(),
     hudi_command=pa.string(),
     details=pa.map_(pa.string(), pa.string()),
+    archived=pa.bool_(),
     problem=pa.string(),
 )
 SERVICE_FILES_SCHEMA = arrow_schema(
+    requested_time=pa.string(),
+    service=pa.string(),
     partition_path=pa.string(),
     file_id=pa.string(),
     path=pa.string(),
@@ -55,6 +59,7 @@ SERVICE_FILES_SCHEMA = arrow_schema(
     planned=pa.bool_(),
     state=pa.string(),
     size_bytes=pa.int64(),
+    problem=pa.string(),
 )
 SERVICES = {
     "compactions": (Action.COMPACTION, Action.LOG_COMPACTION),
@@ -65,6 +70,7 @@ SERVICES = {
     "indexings": (Action.INDEXING,),
 }
 """Lists of services, with the actions in each."""
+_ALL = tuple(action for kind in SERVICES.values() for action in kind)
 _COMPLETED_AS = {
     Action.COMPACTION: Action.COMMIT,
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
@@ -114,20 +120,104 @@ class Service:
     partitions: frozenset[str] = frozenset()
     target: str | None = None
     details: Mapping[str, str] = field(default_factory=dict)
+    is_archived: bool = False
     problem: str | None = None
 
 
-def inspect_services(table: HudiTable, kinds: Sequence[str] | None = None) -> pa.Table:
+class _Contents(Protocol):
+    """Where the plans and results of services are: in files of the timeline, or in the archive."""
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether it is the archive."""
+
+    def plan(self, instant: Instant, action: Action) -> tuple[Record, str]:
+        """The plan of an instant, which was requested as an action, with its path; empty if there is none."""
+
+    def result(self, instant: Instant) -> tuple[Record, str]:
+        """The result of an instant with its path; empty if it is pending."""
+
+    def commit(self, instant: Instant) -> CommitMetadata:
+        """What a completed commit wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTimeline:
+    """The files of the active timeline."""
+
+    state: TableState
+    is_archived: bool = False
+
+    def plan(self, instant: Instant, action: Action) -> tuple[Record, str]:
+        # In layout 1, a clustering is requested as a replace commit.
+        is_replace = action is Action.CLUSTERING and self.state.config.timeline_layout == 1
+        requested_as = Action.REPLACE_COMMIT if is_replace else action
+        requested = replace(instant, action=requested_as, state=InstantState.REQUESTED, completion_time=None)
+        return self._read(requested)
+
+    def result(self, instant: Instant) -> tuple[Record, str]:
+        return self._read(instant) if instant.is_completed else ({}, "")
+
+    def commit(self, instant: Instant) -> CommitMetadata:
+        return read_commit_metadata(self.state, instant)
+
+    def _read(self, instant: Instant) -> tuple[Record, str]:
+        path = f"{self.state.config.timeline_path}/{instant_file_name(instant)}"
+        try:
+            data = self.state.storage.read_bytes(path)
+        except FileNotFoundError:
+            return {}, path
+        return (parse_record(data, path) if data else {}), path
+
+
+@dataclass(frozen=True, slots=True)
+class _OfArchive:
+    """Entries of the archived timeline."""
+
+    entries: Mapping[tuple[str, Action], ArchivedInstant]
+    is_archived: bool = True
+
+    @classmethod
+    def of(cls, entries: Iterable[ArchivedInstant]) -> "_OfArchive":
+        """The entries by time and action."""
+        return cls({(entry.instant.requested_time, entry.instant.action): entry for entry in entries})
+
+    def plan(self, instant: Instant, action: Action) -> tuple[Record, str]:  # noqa: ARG002 - of the timeline
+        entry = self._entry(instant)
+        return entry.plan, entry.name
+
+    def result(self, instant: Instant) -> tuple[Record, str]:
+        entry = self._entry(instant)
+        return entry.result, entry.name
+
+    def commit(self, instant: Instant) -> CommitMetadata:
+        return commit_metadata_of_record(*self.result(instant))
+
+    def _entry(self, instant: Instant) -> ArchivedInstant:
+        return self.entries[instant.requested_time, instant.action]
+
+
+class _Planned(NamedTuple):
+    """An instant of a service, the action under which it was planned, and where its contents are."""
+
+    contents: _Contents
+    instant: Instant
+    action: Action
+
+
+def inspect_services(table: HudiTable, kinds: Sequence[str] | None = None, *, archived: bool = False) -> pa.Table:
     """One row per table service on the active timeline, by requested time, in ``SERVICES_SCHEMA``.
 
     ``age_seconds`` is the time since the request of what has not completed. ``files_planned`` counts the files that a
     plan reads, deletes or keeps, ``files_done`` those that were written, deleted or kept; for a pending compaction or
     clustering, the base files that it has written so far. ``hudi_command`` is the procedure of Hudi that would run or
-    end it. A plan that cannot be read is a row with the ``problem``.
+    end it. With ``archived``, services of the archived timeline as well, of which the archive may not have the plans. A
+    plan, or an archive, that cannot be read is a row with the ``problem``.
 
     Args:
         table: the table.
         kinds: which of ``SERVICES``, by default all.
+        archived: whether to read the archived timeline.
 
     Raises:
         QueryError: there is no such kind.
@@ -139,94 +229,123 @@ def inspect_services(table: HudiTable, kinds: Sequence[str] | None = None) -> pa
             raise QueryError("kinds", repr(kind), ", ".join(SERVICES))
     actions = [action for kind in asked for action in SERVICES[kind]]
     state = table.planner().state
-    services = [_service(table, *entry) for entry in _instants(state, state.timeline.instants, actions)]
-    return rows_to_table(SERVICES_SCHEMA, (_row(state, service) for service in services))
+    archive = read_archive(state) if archived else Archive()
+    problem = [] if archive.problem is None else [{"archived": True, "problem": archive.problem}]
+    planned = _planned(state, state.timeline.instants, archive.entries, actions)
+    services = [_service(table, entry) for entry in planned]
+    return rows_to_table(SERVICES_SCHEMA, (*problem, *(_row(state, service) for service in services)))
 
 
 def inspect_service(table: HudiTable, instant: str) -> pa.Table:
-    """The row of ``inspect_services`` of one instant, given by its requested time.
+    """The row of ``inspect_services`` of one instant, also of an archived one, given by its requested time.
 
     Raises:
-        QueryError: the active timeline has no such service.
-        CorruptTimelineError: its plan or its result is damaged.
+        QueryError: the table has no such service.
+        CorruptTimelineError: its plan or its result, or a file of the archive, is damaged.
     """
     return rows_to_table(SERVICES_SCHEMA, [_row(table.planner().state, _find(table, instant))])
 
 
-def inspect_service_files(table: HudiTable, instant: str) -> pa.Table:
-    """One row per file in the plan and in the result of a service, in ``SERVICE_FILES_SCHEMA``.
+def inspect_service_files(table: HudiTable, instant: str | None = None) -> pa.Table:
+    """One row per file in the plans and in the results of services, in ``SERVICE_FILES_SCHEMA``.
 
     ``what`` is the file's part in it: ``input``, ``output``, ``delete``, ``log block`` of a rollback, ``keep`` of a
     savepoint or ``index``. ``planned`` is whether the plan names it, ``state`` is ``planned``, ``done`` or ``failed``.
+    Of all services, one whose plan cannot be read is a row with the ``problem``.
+
+    Args:
+        table: the table.
+        instant: the requested time of a service, also of an archived one; by default all on the active timeline.
 
     Raises:
-        QueryError: the active timeline has no such service.
-        CorruptTimelineError: its plan or its result is damaged.
+        QueryError, CorruptTimelineError: as for ``inspect_service``.
+        StorageError: a file or a folder cannot be read.
     """
-    files = _find(table, instant).files
-    planned = {(file.path, file.what) for file in files if file.state == _PLANNED}
+    if instant is not None:
+        services = [_find(table, instant)]
+    else:
+        state = table.planner().state
+        services = [_service(table, planned) for planned in _planned(state, state.timeline.instants, (), _ALL)]
+    return rows_to_table(SERVICE_FILES_SCHEMA, (row for service in services for row in _file_rows(service)))
+
+
+def _file_rows(service: Service) -> Iterator[Mapping[str, Any]]:
+    of_service = {"requested_time": service.instant.requested_time, "service": str(service.action)}
+    if service.problem is not None:
+        yield of_service | {"problem": service.problem}
+    planned = {(file.path, file.what) for file in service.files if file.state == _PLANNED}
     # What the result says of a file comes after the plan.
-    latest = {(file.path, file.what): file for file in files}
-    rows = (file._asdict() | {"planned": key in planned} for key, file in latest.items())
-    return rows_to_table(SERVICE_FILES_SCHEMA, rows)
+    latest = {(file.path, file.what): file for file in service.files}
+    for key, file in latest.items():
+        yield of_service | file._asdict() | {"planned": key in planned}
 
 
 def is_service(table: HudiTable, instant: str) -> bool:
-    """Whether the active timeline has a table service of that requested time."""
-    return bool(_services_at(table.planner().state, instant))
+    """Whether the active timeline has a table service of that requested time, or the archive, and nothing else."""
+    return bool(_services_at(table, instant))
 
 
 def _find(table: HudiTable, instant: str) -> Service:
-    matching = _services_at(table.planner().state, instant)
+    matching = _services_at(table, instant)
     if not matching:
-        raise QueryError("instant", repr(instant), "the requested time of a table service on the active timeline")
-    return _service(table, *matching[0], must_be_read=True)
+        raise QueryError("instant", repr(instant), "the requested time of a table service")
+    return _service(table, matching[0], must_be_read=True)
 
 
-def _services_at(state: TableState, requested_time: str) -> list[tuple[Instant, Action]]:
+def _services_at(table: HudiTable, requested_time: str) -> list[_Planned]:
     """The services of a requested time; a savepoint has that of its commit, which may be a service, and comes last."""
-    instants = [instant for instant in state.timeline.instants if instant.requested_time == requested_time]
-    matching = list(_instants(state, instants, [action for kind in SERVICES.values() for action in kind]))
-    return sorted(matching, key=lambda entry: entry[1] is Action.SAVEPOINT)
+    state = table.planner().state
+    active = [instant for instant in state.timeline.instants if instant.requested_time == requested_time]
+    archived = () if active else read_archived_contents(state, requested_time)
+    matching = _planned(state, active, archived, _ALL)
+    return sorted(matching, key=lambda entry: entry.action is Action.SAVEPOINT)
 
 
-def _instants(
-    state: TableState, instants: Iterable[Instant], actions: Iterable[Action]
-) -> Iterator[tuple[Instant, Action]]:
-    """The instants of services with the action under which they were planned, in order."""
+def _planned(
+    state: TableState, active: Iterable[Instant], archived: Sequence[ArchivedInstant], actions: Iterable[Action]
+) -> Iterator[_Planned]:
+    """The active and archived instants that are of services, with the action under which each was planned."""
     asked = frozenset(actions)
-    for instant in instants:
+    of_archive, of_timeline = _OfArchive.of(archived), _OfTimeline(state)
+    sources: list[tuple[_Contents, Instant]] = [(of_archive, entry.instant) for entry in archived]
+    sources += [(of_timeline, instant) for instant in active]
+    for contents, instant in sorted(sources, key=lambda source: source[1].requested_time):
         if instant.action in asked:
-            yield instant, instant.action
+            yield _Planned(contents, instant, instant.action)
             continue
         for action in asked.intersection(_COMPLETED_AS):
-            if instant.action is _COMPLETED_AS[action] and _is_service(state, instant, action):
-                yield instant, action
+            if instant.action is _COMPLETED_AS[action] and _is_service(contents, instant, action):
+                yield _Planned(contents, instant, action)
 
 
-def _is_service(state: TableState, instant: Instant, action: Action) -> bool:
+def _is_service(contents: _Contents, instant: Instant, action: Action) -> bool:
     """Whether a commit is the result of a service, or a pending replace commit of layout 1 is a clustering."""
-    if not instant.is_completed:
-        plan = _read(state, _requested(instant)) if action is Action.CLUSTERING else {}
-        return plan.get("clusteringPlan") is not None
     try:
-        operation = read_commit_metadata(state, instant).operation_type
+        if not instant.is_completed:
+            plan = contents.plan(instant, instant.action)[0] if action is Action.CLUSTERING else {}
+            return plan.get("clusteringPlan") is not None
+        operation = contents.commit(instant).operation_type
+    except StorageError:
+        raise
     except HudiReadError:
-        return False
+        # What is pending and cannot be read may be a clustering: its row says so.
+        return not instant.is_completed
     return operation == _OPERATIONS[action]
 
 
-def _service(table: HudiTable, instant: Instant, action: Action, *, must_be_read: bool = False) -> Service:
-    state = table.planner().state
+def _service(table: HudiTable, planned: _Planned, *, must_be_read: bool = False) -> Service:
+    contents, instant, action = planned
     try:
-        service = _READERS[action](state, instant, action)
+        service = _READERS[action](contents, instant, action)
+    except StorageError:
+        raise
     except HudiReadError as error:
         if must_be_read:
             raise
-        return Service(instant=instant, action=action, problem=str(error))
+        service = Service(instant=instant, action=action, problem=str(error))
     if not instant.is_completed and action in (Action.COMPACTION, Action.CLUSTERING):
-        return replace(service, files=(*service.files, *_written_so_far(table, service)))
-    return service
+        service = replace(service, files=(*service.files, *_written_so_far(table, service)))
+    return replace(service, is_archived=contents.is_archived)
 
 
 def _written_so_far(table: HudiTable, service: Service) -> Iterator[ServiceFile]:
@@ -239,9 +358,8 @@ def _written_so_far(table: HudiTable, service: Service) -> Iterator[ServiceFile]
                 yield ServiceFile(path, info.path, "output", _DONE, info.size_bytes, name.file_id)
 
 
-def _compaction(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = replace(_requested(instant), action=action)
-    path, plan = _path(state, requested), _read(state, requested)
+def _compaction(contents: _Contents, instant: Instant, action: Action) -> Service:
+    plan, path = contents.plan(instant, action)
     files: list[ServiceFile] = []
     partitions: set[str] = set()
     for operation in records_field(plan, "operations", path):
@@ -253,20 +371,19 @@ def _compaction(state: TableState, instant: Instant, action: Action) -> Service:
     return Service(
         instant=instant,
         action=action,
-        files=(*files, *_outputs(state, instant)),
+        files=(*files, *_outputs(contents, instant)),
         partitions=frozenset(partitions),
         details=_details(strategy=map_field(plan, "strategy", path).get("compactorClassName")),
     )
 
 
-def _clustering(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = _requested(instant)
-    if state.config.timeline_layout > 1:
-        requested = replace(requested, action=action)
-    path, plan = _path(state, requested), map_field(_read(state, requested), "clusteringPlan", "")
+def _clustering(contents: _Contents, instant: Instant, action: Action) -> Service:
+    requested, path = contents.plan(instant, action)
+    plan = map_field(requested, "clusteringPlan", path)
     files: list[ServiceFile] = []
     outputs = 0
-    for group in records_field(plan, "inputGroups", path):
+    groups = records_field(plan, "inputGroups", path)
+    for group in groups:
         outputs += number_field(group, "numOutputFileGroups", path)
         for part in records_field(group, "slices", path):
             partition, file_id = text_field(part, "partitionPath", path), text_field(part, "fileId", path)
@@ -276,23 +393,24 @@ def _clustering(state: TableState, instant: Instant, action: Action) -> Service:
     return Service(
         instant=instant,
         action=action,
-        files=(*files, *_outputs(state, instant)),
+        files=(*files, *_outputs(contents, instant)),
         partitions=frozenset(file.partition_path for file in files),
         details=_details(
-            strategy=map_field(plan, "strategy", path).get("strategyClassName"), planned_file_groups=outputs or None
+            strategy=map_field(plan, "strategy", path).get("strategyClassName"),
+            input_groups=len(groups),
+            planned_file_groups=outputs or None,
         ),
     )
 
 
-def _outputs(state: TableState, instant: Instant) -> Iterator[ServiceFile]:
+def _outputs(contents: _Contents, instant: Instant) -> Iterator[ServiceFile]:
     if instant.is_completed:
-        for stat in read_commit_metadata(state, instant).write_stats:
+        for stat in contents.commit(instant).write_stats:
             yield ServiceFile(stat.partition_path, stat.path, "output", _DONE, stat.file_size_bytes, stat.file_id)
 
 
-def _clean(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = _requested(instant)
-    path, plan = _path(state, requested), _read(state, requested)
+def _clean(contents: _Contents, instant: Instant, action: Action) -> Service:
+    plan, path = contents.plan(instant, action)
     retained = text_field(map_field(plan, "earliestInstantToRetain", path), "timestamp", path)
     planned = [
         (partition, text_field(file, "filePath", path))
@@ -303,20 +421,29 @@ def _clean(state: TableState, instant: Instant, action: Action) -> Service:
         for partition in map_field(plan, "filesToBeDeletedPerPartition", path)
         for name in texts_field(map_field(plan, "filesToBeDeletedPerPartition", path), partition, path)
     ]
+    result, path_of_result = contents.result(instant)
+    last_completed = text_field(plan, "lastCompletedCommitTimestamp", path)
     details = _details(
-        policy=text_field(plan, "policy", path) or None,
+        policy=text_field(plan, "policy", path) or _policy_of(result, path_of_result),
         partitions_deleted=", ".join(texts_field(plan, "partitionsToBeDeleted", path)) or None,
+        last_completed=last_completed or text_field(result, "lastCompletedCommitTimestamp", path_of_result) or None,
+        started=text_field(result, "startCleanTime", path_of_result) or None,
+        milliseconds=result.get("timeTakenInMillis"),
     )
-    result, path = _result(state, instant)
-    retained = retained or text_field(result, "earliestCommitToRetain", path)
+    retained = retained or text_field(result, "earliestCommitToRetain", path_of_result)
     files = [_deleted(partition, name, _PLANNED) for partition, name in planned]
-    files += _files_of_result(result, path)
+    files += _files_of_result(result, path_of_result)
     return Service(instant=instant, action=action, files=tuple(files), target=retained or None, details=details)
 
 
-def _rollback(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = _requested(instant)
-    path, plan = _path(state, requested), _read(state, requested)
+def _policy_of(result: Record, path: str) -> str | None:
+    """The policy of a clean whose plan is not there."""
+    partitions = map_field(result, "partitionMetadata", path)
+    return next((text_field(map_field(partitions, name, path), "policy", path) for name in partitions), None)
+
+
+def _rollback(contents: _Contents, instant: Instant, action: Action) -> Service:
+    plan, path = contents.plan(instant, action)
     target = map_field(plan, "instantToRollback", path)
     files: list[ServiceFile] = []
     for request in records_field(plan, "RollbackRequests", path):
@@ -324,7 +451,7 @@ def _rollback(state: TableState, instant: Instant, action: Action) -> Service:
         files += [_deleted(partition, name, _PLANNED) for name in texts_field(request, "filesToBeDeleted", path)]
         blocks = map_field(request, "logBlocksToBeDeleted", path)
         files += [_log_block(partition, name, _PLANNED, number_field(blocks, name, path)) for name in blocks]
-    result, path = _result(state, instant)
+    result, path = contents.result(instant)
     files += _files_of_result(result, path)
     instants = texts_field(result, "commitsRollback", path)
     return Service(
@@ -332,16 +459,15 @@ def _rollback(state: TableState, instant: Instant, action: Action) -> Service:
         action=action,
         files=tuple(files),
         target=text_field(target, "commitTime", path) or (", ".join(instants) or None),
-        details=_details(of=text_field(target, "action", path) or None),
+        details=_details(of=text_field(target, "action", path) or None, milliseconds=result.get("timeTakenInMillis")),
     )
 
 
-def _restore(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = _requested(instant)
-    path, plan = _path(state, requested), _read(state, requested)
+def _restore(contents: _Contents, instant: Instant, action: Action) -> Service:
+    plan, path = contents.plan(instant, action)
     taken_back = [text_field(one, "commitTime", path) for one in records_field(plan, "instantsToRollback", path)]
     savepoint = text_field(plan, "savepointToRestoreTimestamp", path)
-    result, path = _result(state, instant)
+    result, path = contents.result(instant)
     rollbacks = map_field(result, "hoodieRestoreMetadata", path)
     files = [
         file
@@ -358,8 +484,8 @@ def _restore(state: TableState, instant: Instant, action: Action) -> Service:
     )
 
 
-def _savepoint(state: TableState, instant: Instant, action: Action) -> Service:
-    result, path = _result(state, instant)
+def _savepoint(contents: _Contents, instant: Instant, action: Action) -> Service:
+    result, path = contents.result(instant)
     partitions = map_field(result, "partitionMetadata", path)
     files = [
         ServiceFile(partition, _in(partition, name), "keep", _DONE, None, file_id_of(name.rpartition("/")[2]))
@@ -372,11 +498,10 @@ def _savepoint(state: TableState, instant: Instant, action: Action) -> Service:
     return Service(instant=instant, action=action, files=tuple(files), target=instant.requested_time, details=details)
 
 
-def _indexing(state: TableState, instant: Instant, action: Action) -> Service:
-    requested = _requested(instant)
-    path, plan = _path(state, requested), _read(state, requested)
+def _indexing(contents: _Contents, instant: Instant, action: Action) -> Service:
+    plan, path = contents.plan(instant, action)
     infos = records_field(plan, "indexPartitionInfos", path)
-    result, path_of_result = _result(state, instant)
+    result, path_of_result = contents.result(instant)
     built = {
         text_field(info, "metadataPartitionPath", path_of_result)
         for info in records_field(result, "indexPartitionInfos", path_of_result)
@@ -389,7 +514,7 @@ def _indexing(state: TableState, instant: Instant, action: Action) -> Service:
     )
 
 
-_READERS: Mapping[Action, Callable[[TableState, Instant, Action], Service]] = {
+_READERS: Mapping[Action, Callable[[_Contents, Instant, Action], Service]] = {
     Action.COMPACTION: _compaction,
     Action.LOG_COMPACTION: _compaction,
     Action.CLUSTERING: _clustering,
@@ -434,29 +559,6 @@ def _details(**details: object) -> dict[str, str]:
     return {name.replace("_", " "): str(value) for name, value in details.items() if value is not None}
 
 
-def _requested(instant: Instant) -> Instant:
-    return replace(instant, state=InstantState.REQUESTED, completion_time=None)
-
-
-def _path(state: TableState, instant: Instant) -> str:
-    return f"{state.config.timeline_path}/{instant_file_name(instant)}"
-
-
-def _read(state: TableState, instant: Instant) -> Record:
-    """The record of an instant; empty if there is no such file, or if it is empty: some have no plan."""
-    path = _path(state, instant)
-    try:
-        data = state.storage.read_bytes(path)
-    except FileNotFoundError:
-        return {}
-    return parse_record(data, path) if data else {}
-
-
-def _result(state: TableState, instant: Instant) -> tuple[Record, str]:
-    """The record of a completed instant with its path; empty if it is pending."""
-    return (_read(state, instant) if instant.is_completed else {}), _path(state, instant)
-
-
 def _row(state: TableState, service: Service) -> Mapping[str, Any]:
     instant, files = service.instant, service.files
     inputs = [file for file in files if file.state == _PLANNED] or [file for file in files if file.what == "keep"]
@@ -483,6 +585,7 @@ def _row(state: TableState, service: Service) -> Mapping[str, Any]:
         "files_failed": sum(file.state == _FAILED for file in files),
         "hudi_command": command and command.format(time=instant.requested_time, target=service.target),
         "details": list(service.details.items()),
+        "archived": service.is_archived,
         "problem": service.problem,
     }
 

@@ -9,6 +9,7 @@ Source: ``ShowTablePartitionsCommand``, ``StatsWriteAmplificationProcedure``, ``
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,20 +19,25 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import PROPERTIES_PATH, QueryType, parse_properties
-from hudi_bridge.errors import CorruptBaseFileError, HudiReadError, QueryError, StorageError
+from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError, QueryError, StorageError
 from hudi_bridge.indexes.footer_index import parse_footer_index
 from hudi_bridge.inspection.file_groups import FilesOfCommits
-from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.inspection.rows import (
+    Archive,
+    ReadInstant,
+    active_commits,
+    arrow_schema,
+    commits_of_archive,
+    read_archive,
+    rows_to_table,
+)
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line
 from hudi_bridge.readers.base_formats.footers import BaseFileFooter, value_range
-from hudi_bridge.splits.file_slice import FileSlice
-from hudi_bridge.splits.partitions import partition_values
-from hudi_bridge.splits.planner import BootstrapSources
-from hudi_bridge.splits.split import RealtimeFileSplit
-from hudi_bridge.storage.storage import Storage
+from hudi_bridge.splits.file_slice import BaseFile, FileSlice
+from hudi_bridge.splits.partitions import PartitionValues, partition_values
+from hudi_bridge.splits.planner import BootstrapSources, SplitPlanner
 from hudi_bridge.table import HudiTable
-from hudi_bridge.timeline.instant import InstantLike
-from hudi_bridge.timeline.instant_files import read_all_commit_metadata
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, InstantLike
 
 PARTITIONS_SCHEMA = arrow_schema(
     partition_path=pa.string(),
@@ -44,6 +50,7 @@ PARTITIONS_SCHEMA = arrow_schema(
     log_size_bytes=pa.int64(),
     log_share=pa.float64(),
     newest_commit=pa.string(),
+    problem=pa.string(),
 )
 WRITE_AMPLIFICATION_SCHEMA = arrow_schema(
     requested_time=pa.string(),
@@ -53,6 +60,8 @@ WRITE_AMPLIFICATION_SCHEMA = arrow_schema(
     rows_written=pa.int64(),
     bytes_written=pa.int64(),
     write_amplification=pa.float64(),
+    archived=pa.bool_(),
+    problem=pa.string(),
 )
 FILE_SIZES_SCHEMA = arrow_schema(
     instant_time=pa.string(),
@@ -76,6 +85,9 @@ OVERLAP_SCHEMA = arrow_schema(
     p50_overlap=pa.int64(),
     p90_overlap=pa.int64(),
     max_overlap=pa.int64(),
+    mean_depth=pa.float64(),
+    max_depth=pa.int64(),
+    problem=pa.string(),
 )
 KEY_FILTERS_SCHEMA = arrow_schema(
     partition_path=pa.string(),
@@ -96,6 +108,7 @@ BOOTSTRAP_SCHEMA = arrow_schema(
     base_path=pa.string(),
     source_path=pa.string(),
     source_size_bytes=pa.int64(),
+    problem=pa.string(),
 )
 PROPERTIES_SCHEMA = arrow_schema(name=pa.string(), value=pa.string(), default=pa.string(), source=pa.string())
 _DEFAULTS = {
@@ -126,14 +139,15 @@ def inspect_partitions(table: HudiTable, as_of: InstantLike | None = None) -> pa
     ``values`` are those of the partition columns, as texts. ``base_rows`` are the rows of base files, null unless
     commits on the active timeline tell those of all files; logs may have updates of them, deletes and further rows.
     ``log_share`` is the share of log files in the bytes. ``newest_commit`` is the newest one that has written into the
-    partition, by the active timeline or by the names of its files.
+    partition, by the active timeline or by the names of its files. Where values or a commit cannot be read, a row has
+    the ``problem``.
 
     Raises:
-        CorruptTableError: a commit is damaged.
+        CorruptTableError: the columns of the table, a replace commit or a plan cannot be read.
         StorageError: a folder cannot be listed.
     """
     planner = table.planner(as_of)
-    context, config = planner.context(QueryType.SNAPSHOT), table.config
+    columns, config = planner.columns(QueryType.SNAPSHOT), table.config
     commits = FilesOfCommits(planner.state)
     by_path: dict[str, list[FileSlice]] = defaultdict(list)
     for part in planner.file_slices(QueryType.SNAPSHOT):
@@ -147,7 +161,12 @@ def inspect_partitions(table: HudiTable, as_of: InstantLike | None = None) -> pa
         named = [commits.by_path[path] for path in paths if path in commits.by_path]
         times = [base.instant_time for base in bases] + [log.name.instant_time for log in logs]
         known = [commits.by_path[base.path].stat.num_writes for base in bases if base.path in commits.by_path]
-        values = partition_values(partition, config, context.schema, context.path_columns) or ()
+        values: PartitionValues = ()
+        problem = commits.problem_of(times)
+        try:
+            values = partition_values(partition, config, columns.schema, columns.from_path) or ()
+        except HudiReadError as error:
+            problem = str(error)
         return {
             "partition_path": partition,
             "values": [(name, None if (value := scalar.as_py()) is None else str(value)) for name, scalar in values],
@@ -159,39 +178,50 @@ def inspect_partitions(table: HudiTable, as_of: InstantLike | None = None) -> pa
             "log_size_bytes": log_size,
             "log_share": log_size / (base_size + log_size) if base_size + log_size else None,
             "newest_commit": max((*times, *(file.commit.requested_time for file in named))),
+            "problem": problem,
         }
 
     return rows_to_table(PARTITIONS_SCHEMA, (row(path, by_path[path]) for path in sorted(by_path)))
 
 
-def inspect_write_amplification(table: HudiTable) -> pa.Table:
+def inspect_write_amplification(table: HudiTable, *, archived: bool = False) -> pa.Table:
     """One row per completed commit on the active timeline, in ``WRITE_AMPLIFICATION_SCHEMA``.
 
     ``rows_changed`` are inserts, updates and deletes, ``rows_written`` all rows in the files that were written, so also
-    those that were copied; ``write_amplification`` is the second by the first, null if nothing was changed.
+    those that were copied; ``write_amplification`` is the second by the first, null if nothing was changed. With
+    ``archived``, archived commits as well. A commit, or an archive, that cannot be read is a row with the ``problem``.
 
     Raises:
-        CorruptTimelineError: a commit is damaged.
+        StorageError: a file cannot be read.
     """
     state = table.planner().state
-    commits = state.timeline.commits()
+    archive = read_archive(state) if archived else Archive()
+    older = [read for read in commits_of_archive(archive) if read.instant.action in COMMIT_ACTIONS]
+    problem = [] if archive.problem is None else [{"archived": True, "problem": archive.problem}]
 
-    def rows() -> Iterator[Mapping[str, Any]]:
-        for commit, metadata in zip(commits, read_all_commit_metadata(state, commits), strict=True):
-            stats = metadata.write_stats
-            changed = sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in stats)
-            written = sum(stat.num_writes for stat in stats)
-            yield {
-                "requested_time": commit.requested_time,
-                "action": str(commit.action),
-                "operation": metadata.operation_type or None,
-                "rows_changed": changed,
-                "rows_written": written,
-                "bytes_written": sum(stat.file_size_bytes - stat.log_offset for stat in stats),
-                "write_amplification": written / changed if changed else None,
-            }
+    def row(read: ReadInstant, *, is_archived: bool) -> Mapping[str, Any]:
+        of_commit = {
+            "requested_time": read.instant.requested_time,
+            "action": str(read.instant.action),
+            "archived": is_archived,
+            "problem": read.problem,
+        }
+        if read.metadata is None:
+            return of_commit
+        stats = read.metadata.write_stats
+        changed = sum(stat.num_inserts + stat.num_update_writes + stat.num_deletes for stat in stats)
+        written = sum(stat.num_writes for stat in stats)
+        return of_commit | {
+            "operation": read.metadata.operation_type or None,
+            "rows_changed": changed,
+            "rows_written": written,
+            "bytes_written": sum(stat.file_size_bytes - stat.log_offset for stat in stats),
+            "write_amplification": written / changed if changed else None,
+        }
 
-    return rows_to_table(WRITE_AMPLIFICATION_SCHEMA, rows())
+    rows = [row(read, is_archived=True) for read in older]
+    rows += [row(read, is_archived=False) for read in active_commits(state, state.timeline.commits())]
+    return rows_to_table(WRITE_AMPLIFICATION_SCHEMA, (*problem, *rows))
 
 
 def inspect_file_sizes(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:
@@ -235,9 +265,11 @@ def inspect_overlap(
     """How well clustering works: how the ranges of columns in base files overlap, in ``OVERLAP_SCHEMA``.
 
     ``mean_overlap``, ``p50_overlap``, … are of the numbers of *other* base files of the partition with which the range
-    of a file overlaps: 0 where each value is in one file, ``files - 1`` where each file must be read. The statistics in
+    of a file overlaps: 0 where each value is in one file, ``files - 1`` where each file must be read. ``mean_depth``
+    and ``max_depth`` are of the numbers of files in whose range one value is, for the ends of all ranges. Statistics in
     the footers of base files are read, so one request for each file; updates in logs are not in them. A file of an
-    older schema, in which the column has another name or another type, has no range.
+    older schema, in which the column has another name or another type, has no range. A file whose footer is damaged has
+    none either, and the rows of its partition have the ``problem``.
 
     Args:
         table: the table.
@@ -248,19 +280,20 @@ def inspect_overlap(
         QueryError: there is no such column.
         StorageError: a file cannot be read.
     """
-    schema = table.read_context(as_of).schema
+    schema = table.planner(as_of).schema(QueryType.SNAPSHOT)
     for name in columns or ():
         if schema.get_field_index(name) < 0:
             raise QueryError("columns", repr(name), f"columns among {', '.join(schema.names)}")
     asked = tuple(columns) if columns is not None else tuple(n for n in schema.names if not n.startswith("_hoodie_"))
-    footers = _footers(table, as_of)
-    by_path: dict[str, list[pq.FileMetaData]] = defaultdict(list)
-    for split, footer in footers:
-        by_path[split.partition_path].append(footer)
+    by_path: dict[str, list[pq.FileMetaData | HudiReadError]] = defaultdict(list)
+    for part, _, footer in _footers(table, as_of):
+        by_path[part.partition_path].append(footer)
 
-    def row(path: str, column: str, of_files: Sequence[pq.FileMetaData]) -> Mapping[str, Any]:
-        ranges = _of_one_type([_range(footer, column) for footer in of_files])
-        overlaps = _overlaps(ranges)
+    def row(path: str, column: str, of_files: Sequence[pq.FileMetaData | HudiReadError]) -> Mapping[str, Any]:
+        problems = [str(footer) for footer in of_files if isinstance(footer, HudiReadError)]
+        footers = [footer for footer in of_files if not isinstance(footer, HudiReadError)]
+        ranges = _of_one_type([_range(footer, column) for footer in footers])
+        overlaps, depths = _overlaps(ranges), _depths(ranges)
         return {
             "partition_path": path,
             "column": column,
@@ -270,6 +303,9 @@ def inspect_overlap(
             "p50_overlap": int(np.percentile(overlaps, 50, method="lower")) if overlaps else None,
             "p90_overlap": int(np.percentile(overlaps, 90, method="lower")) if overlaps else None,
             "max_overlap": max(overlaps) if overlaps else None,
+            "mean_depth": float(np.mean(depths)) if depths else None,
+            "max_depth": max(depths) if depths else None,
+            "problem": problems[0] if problems else None,
         }
 
     return rows_to_table(
@@ -288,12 +324,12 @@ def inspect_key_filters(table: HudiTable, as_of: InstantLike | None = None) -> p
         StorageError: a file cannot be read.
     """
 
-    def row(split: RealtimeFileSplit, footer: pq.FileMetaData | HudiReadError) -> Mapping[str, Any]:
-        facts = {"partition_path": split.partition_path, "file_id": split.file_id, "path": split.base_path}
+    def row(part: FileSlice, base: BaseFile, footer: pq.FileMetaData | HudiReadError) -> Mapping[str, Any]:
+        facts = {"partition_path": part.partition_path, "file_id": part.file_id, "path": base.path}
         try:
             if isinstance(footer, HudiReadError):
                 raise footer
-            index = parse_footer_index(footer.metadata or {}, split.base_path or "")
+            index = parse_footer_index(footer.metadata or {}, base.path)
         except HudiReadError as error:
             return facts | {"problem": str(error)}
         bloom = index.bloom_filter
@@ -308,31 +344,34 @@ def inspect_key_filters(table: HudiTable, as_of: InstantLike | None = None) -> p
             "false_positive_rate": None if bloom is None else bloom.false_positive_rate,
         }
 
-    return rows_to_table(KEY_FILTERS_SCHEMA, (row(*one) for one in _all_footers(table, as_of)))
+    return rows_to_table(KEY_FILTERS_SCHEMA, (row(*of_slice) for of_slice in _footers(table, as_of)))
 
 
 def inspect_bootstrap(table: HudiTable) -> pa.Table:
     """One row per base file without rows of its own: the file that the table was bootstrapped from, in
-    ``BOOTSTRAP_SCHEMA``; none in other tables.
+    ``BOOTSTRAP_SCHEMA``; none in other tables. A base file that the index does not have is a row with the ``problem``.
 
     Raises:
         CorruptTableError: the bootstrap index is damaged.
-        UnsupportedTableError: the table has such files, and was opened without the option for their folder.
+        UnsupportedTableError: the index is of another kind.
     """
     planner = table.planner()
-    sources = BootstrapSources(planner.state)
+    sources = BootstrapSources(planner.state, reads_rows=False)
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for part in planner.file_slices(QueryType.SNAPSHOT):
-            source = sources.of(part)
-            if source is not None and part.base_file is not None:
-                yield {
-                    "partition_path": part.partition_path,
-                    "file_id": part.file_id,
-                    "base_path": part.base_file.path,
-                    "source_path": source.path,
-                    "source_size_bytes": source.size_bytes,
-                }
+            of_base = {
+                "partition_path": part.partition_path,
+                "file_id": part.file_id,
+                "base_path": None if part.base_file is None else part.base_file.path,
+            }
+            try:
+                source = sources.of(part)
+            except CorruptTableError as error:
+                yield of_base | {"problem": str(error)}
+            else:
+                if source is not None:
+                    yield of_base | {"source_path": source.path, "source_size_bytes": source.size_bytes}
 
     return rows_to_table(BOOTSTRAP_SCHEMA, rows())
 
@@ -361,31 +400,34 @@ def inspect_properties(table: HudiTable) -> pa.Table:
     )
 
 
-def _footers(table: HudiTable, as_of: InstantLike | None) -> Iterator[tuple[RealtimeFileSplit, pq.FileMetaData]]:
-    for split, footer in _all_footers(table, as_of):
-        if not isinstance(footer, HudiReadError):
-            yield split, footer
-
-
-def _all_footers(
+def _footers(
     table: HudiTable, as_of: InstantLike | None
-) -> list[tuple[RealtimeFileSplit, pq.FileMetaData | HudiReadError]]:
-    """The Parquet base files of a snapshot with their footers, or the errors of damaged ones."""
-    splits = [split for split in table.splits(as_of) if (split.base_path or "").endswith(".parquet")]
-    footers = map_in_threads(partial(_footer, table.storage), splits, REQUESTS_AT_ONCE)
-    return list(zip(splits, footers, strict=True))
+) -> list[tuple[FileSlice, BaseFile, pq.FileMetaData | HudiReadError]]:
+    """The slices with Parquet base files of a snapshot, and their footers, or the errors of damaged ones."""
+    planner = table.planner(as_of)
+    slices = [
+        (part, part.base_file)
+        for part in planner.file_slices(QueryType.SNAPSHOT)
+        if part.base_file is not None and part.base_file.path.endswith(".parquet")
+    ]
+    footers = map_in_threads(partial(_footer, planner), slices, REQUESTS_AT_ONCE)
+    return [(part, base, footer) for (part, base), footer in zip(slices, footers, strict=True)]
 
 
-def _footer(storage: Storage, split: RealtimeFileSplit) -> pq.FileMetaData | HudiReadError:
-    path = split.base_path or ""
+def _footer(planner: SplitPlanner, base_of_slice: tuple[FileSlice, BaseFile]) -> pq.FileMetaData | HudiReadError:
+    part, base = base_of_slice
     try:
-        return BaseFileFooter(storage, split, path).content
+        # Nothing is merged, and no source of a bootstrap is read, so that neither payload nor option is needed.
+        split = planner.split_without_files((part.partition_path, part.file_id), merges=False)
+        split = replace(split, base_path=base.path, base_size_bytes=base.size_bytes)
+        return BaseFileFooter(planner.state.storage, split, base.path).content
     except StorageError:
         raise
     except HudiReadError as error:
         return error
     except PARQUET_ERRORS as error:
-        return CorruptBaseFileError(path, None, f"no readable footer ({first_line(error)})", "that of a Parquet file")
+        actual = f"no readable footer ({first_line(error)})"
+        return CorruptBaseFileError(base.path, None, actual, "that of a Parquet file")
 
 
 def _range(footer: pq.FileMetaData, column: str) -> tuple[Any, Any] | None:
@@ -409,3 +451,9 @@ def _overlaps(ranges: Sequence[tuple[Any, Any]]) -> list[int]:
     starts, ends = sorted(least for least, _ in ranges), sorted(greatest for _, greatest in ranges)
     # All but those that end before it and those that begin after it, and itself.
     return [bisect_right(starts, greatest) - bisect_left(ends, least) - 1 for least, greatest in ranges]
+
+
+def _depths(ranges: Sequence[tuple[Any, Any]]) -> list[int]:
+    """For each value that is an end of a range, the number of ranges that have it."""
+    starts, ends = sorted(least for least, _ in ranges), sorted(greatest for _, greatest in ranges)
+    return [bisect_right(starts, value) - bisect_left(ends, value) for value in {*starts, *ends}]

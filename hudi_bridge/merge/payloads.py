@@ -7,14 +7,20 @@ Source: ``HoodieTableConfig.inferMergingConfigs`` and ``DeleteContext`` of Hudi.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+
+import pyarrow as pa
 
 from hudi_bridge.config import MergeMode, TableConfig
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import rules
+from hudi_bridge.merge.arrays import ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload
 from hudi_bridge.merge.rules import FieldFill, MergeRule
 from hudi_bridge.releases import Release
+
+_ORDERING = "plain columns, and plain fields of structs"
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
@@ -60,6 +66,47 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of
         supported = f"{names}, or your own: HudiTable.open(path, payloads={{{missing!r}: ...}})"
         raise UnsupportedTableError("payload", missing, supported)
     return _with_properties(replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields), config)
+
+
+def rule_of_columns(rule: MergeRule, schema: pa.Schema) -> MergeRule:
+    """The rule with those of its ordering fields that a table with these columns has, as far as it uses them.
+
+    Raises:
+        UnsupportedTableError: values of an ordering field cannot be compared.
+    """
+    if not rule.uses_ordering:
+        return rule
+    fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, schema))
+    return replace(rule, ordering_fields=fields).by_types([ordering_type(name, schema) for name in fields])
+
+
+def rule_for_showing(config: TableConfig, payloads: Mapping[str, RecordPayload], schema: pa.Schema) -> MergeRule:
+    """The rule by which log records are decoded if they are shown and never merged.
+
+    Where what merges them is not given, or cannot be followed, they have the ordering values that the table names, as
+    far as these can be compared, and rows with a delete marker count as deletes.
+    """
+    with suppress(UnsupportedTableError):
+        return rule_of_columns(merge_rule(config, payloads), schema)
+    fields = []
+    for name in config.ordering_fields:
+        with suppress(UnsupportedTableError):
+            fields += [name] if _is_ordering_field(name, schema) else []
+    rule = MergeRule(precedence=rules.CUSTOM_MERGER_OF_VERSIONS, ordering_fields=tuple(fields))
+    return _with_properties(rule, replace(config, partial_update_mode=None))
+
+
+def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
+    """Whether the table has the field; ordering fields that it does not have are ignored."""
+    try:
+        kind = ordering_type(name, schema)
+    except KeyError as error:
+        if ordering_path(name)[0] in schema.names:
+            raise UnsupportedTableError("ordering field", f"{name}, no field of that struct", _ORDERING) from error
+        return False
+    if pa.types.is_nested(kind):
+        raise UnsupportedTableError("ordering field", f"{name} of type {kind}", _ORDERING)
+    return True
 
 
 def _rule_of_own(config: TableConfig, name: str, payload: RecordPayload, *, is_merger: bool) -> MergeRule:

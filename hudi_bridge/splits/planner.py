@@ -28,8 +28,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.config import BOOTSTRAP_INDEX, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.hfile import read_hfile
-from hudi_bridge.merge.arrays import ordering_path, ordering_type
-from hudi_bridge.merge.payloads import merge_rule
+from hudi_bridge.merge.payloads import merge_rule, rule_for_showing, rule_of_columns
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
 from hudi_bridge.releases import FloatWidening
@@ -55,7 +54,6 @@ from hudi_bridge.timeline.records import map_field, number_field, parse_record, 
 from hudi_bridge.timeline.timeline import TableState
 
 INDEX_PATH = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
-_ORDERING = "plain columns, and plain fields of structs"
 _COPYING_KEY_GENERATORS = frozenset(("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE"))
 """The key generators whose record keys consist of the texts of the record key fields."""
 _COPIED_TYPES = (pa.string(), pa.int32(), pa.int64())
@@ -74,8 +72,8 @@ class SourceFile(NamedTuple):
 class BootstrapSources:
     """The source files of a table's file groups; none in a table that was not bootstrapped."""
 
-    def __init__(self, state: TableState) -> None:
-        """Reads the index.
+    def __init__(self, state: TableState, *, reads_rows: bool = True) -> None:
+        """Reads the index; with ``reads_rows``, the files that it names have to be allowed by an option.
 
         Raises:
             CorruptTableError: the index is damaged.
@@ -84,7 +82,7 @@ class BootstrapSources:
         self._index = state.config.bootstrap_index
         has_index = bool(state.config.bootstrap_base_path) and self._index == BOOTSTRAP_INDEX
         self._files = _read_index(state) if has_index else {}
-        if self._files and state.options.bootstrap_source is None:
+        if reads_rows and self._files and state.options.bootstrap_source is None:
             raise UnsupportedTableError(
                 "bootstrapped table",
                 f"rows that are in files of {state.config.bootstrap_base_path}",
@@ -143,11 +141,12 @@ def build_read_context(
     *,
     visible: TableState | None = None,
     commit_times: frozenset[str] | None = None,
+    merges: bool = True,
 ) -> ReadContext:
     """The context of a query, with the columns and merge rule of ``state``.
 
     ``visible`` is the state whose files are read, ``state`` itself by default. An incremental query returns only rows
-    of ``commit_times``.
+    of ``commit_times``. Without ``merges``, log records are decoded and never merged, which needs no payload.
 
     Raises:
         UnsupportedTableError: the table's records cannot be merged correctly.
@@ -158,7 +157,7 @@ def build_read_context(
     shown = visible or state
     timeline = shown.timeline
     schema, path_columns = columns_of_query(query_schema, config, query_type)
-    rule = _merge_rule(state, query_schema, query_type)
+    rule = _merge_rule(state, query_schema, query_type, merges=merges)
     context = ReadContext(
         table_path=state.storage.table_path,
         query_type=query_type,
@@ -217,28 +216,16 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
     return all(schema.field(name).type in _COPIED_TYPES for name in names)
 
 
-def _merge_rule(state: TableState, query_schema: QuerySchema, query_type: QueryType) -> MergeRule | None:
+def _merge_rule(
+    state: TableState, query_schema: QuerySchema, query_type: QueryType, *, merges: bool
+) -> MergeRule | None:
+    payloads, schema = state.options.payloads, query_schema.arrow
+    if not merges:
+        return rule_for_showing(state.config, payloads, schema)
     if query_type is QueryType.READ_OPTIMIZED or state.config.table_type is TableType.COPY_ON_WRITE:
         return None
-    rule = merge_rule(state.config, state.options.payloads, of_range=query_type is QueryType.INCREMENTAL)
-    if not rule.uses_ordering:
-        return rule
-    fields = tuple(name for name in rule.ordering_fields if _is_ordering_field(name, query_schema.arrow))
-    kinds = [ordering_type(name, query_schema.arrow) for name in fields]
-    return replace(rule, ordering_fields=fields).by_types(kinds)
-
-
-def _is_ordering_field(name: str, schema: pa.Schema) -> bool:
-    """Whether the table has the field; ordering fields that it does not have are ignored."""
-    try:
-        kind = ordering_type(name, schema)
-    except KeyError as error:
-        if ordering_path(name)[0] in schema.names:
-            raise UnsupportedTableError("ordering field", f"{name}, no field of that struct", _ORDERING) from error
-        return False
-    if pa.types.is_nested(kind):
-        raise UnsupportedTableError("ordering field", f"{name} of type {kind}", _ORDERING)
-    return True
+    rule = merge_rule(state.config, payloads, of_range=query_type is QueryType.INCREMENTAL)
+    return rule_of_columns(rule, schema)
 
 
 class PartitionIndex(Protocol):
@@ -499,13 +486,19 @@ class SplitPlanner:
             source_size_bytes=source.size_bytes if source else 0,
         )
 
-    def split_without_files(self, group: GroupId) -> RealtimeFileSplit:
+    @cached_property
+    def _context_for_showing(self) -> ReadContext:
+        return build_read_context(self.state, self.query_schema, QueryType.SNAPSHOT, merges=False)
+
+    def split_without_files(self, group: GroupId, *, merges: bool = True) -> RealtimeFileSplit:
         """A split of a snapshot for a file group, without files, for readers of log blocks that no snapshot reads.
+
+        ``merges`` is as for ``build_read_context``.
 
         Raises:
             UnsupportedTableError: the table's records cannot be merged correctly.
         """
-        context = stored_context(self.context(QueryType.SNAPSHOT))
+        context = stored_context(self.context(QueryType.SNAPSHOT) if merges else self._context_for_showing)
         path, file_id = group
         values = partition_values(path, self.state.config, context.schema, context.path_columns)
         return RealtimeFileSplit(

@@ -170,6 +170,34 @@ def iter_commits(state: TableState, times: frozenset[str]) -> Iterator[tuple[str
             yield entry["commitTime"], commit_metadata_of_record(map_field(entry, field, path), path)
 
 
+def iter_contents(state: TableState, at: str | None) -> Iterator[tuple[Instant, Record, str]]:
+    """Instants in all of their states, each with the contents of its file and a name for errors.
+
+    Without ``at``, a requested time, all of them; with it, the contents of others are not decoded.
+
+    Raises:
+        CorruptTimelineError: a file is missing or an entry is damaged.
+        CorruptLogFileError: a file is not a log file.
+        UnsupportedTableError: a schema contains itself.
+    """
+    for block in _iter_blocks(state):
+        headers = enumerate([] if at is None else _entries(block, _HEADER_SCHEMA))
+        numbers = None if at is None else [number for number, header in headers if header["commitTime"] == at]
+        for entry in _entries(block, None, numbers):
+            action = parse_action(text_field(entry, "actionType", block.path))
+            if action is None:
+                continue
+            is_completed = _is_completed(entry, block.path)
+            instant = Instant(
+                requested_time=text_field(entry, "commitTime", block.path),
+                action=action,
+                state=InstantState.COMPLETED if is_completed else InstantState.REQUESTED,
+                completion_time=text_field(entry, "stateTransitionTime", block.path) or None if is_completed else None,
+            )
+            contents = [value for name, value in entry.items() if name not in _TEXT_FIELDS and isinstance(value, dict)]
+            yield instant, contents[0] if contents else {}, f"{block.path}, instant {instant.requested_time}"
+
+
 def _is_completed(header: Record, path: str) -> bool:
     # The oldest entries name no state: only completed instants were archived.
     state = text_field(header, "actionState", path)

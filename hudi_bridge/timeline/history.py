@@ -18,7 +18,7 @@ Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` an
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from hudi_bridge.timeline.instant import (
     MILLIS_LENGTH,
     MISSING_MILLIS,
     SECONDS_LENGTH,
+    Action,
     Instant,
     InstantState,
     instant_at,
@@ -42,10 +43,11 @@ from hudi_bridge.timeline.instant import (
     parse_instant_file_name,
 )
 from hudi_bridge.timeline.instant_files import CommitMetadata, parse_commit_metadata
-from hudi_bridge.timeline.records import parse_record, records_field, text_field
+from hudi_bridge.timeline.records import Record, parse_record, records_field, text_field
 from hudi_bridge.timeline.timeline import TableState, latest_states
 
 _VERSION_FILE = "_version_"
+_BINARY = ("metadata", "plan")
 _MANIFEST = re.compile(r"manifest_([0-9]{1,9})")
 _DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
 
@@ -142,7 +144,7 @@ def _read_rows(
     if table.num_rows != rows:
         raise CorruptTimelineError(path, None, f"{table.num_rows} rows", f"{rows}, as the footer says")
     types = {name: table.schema.field(name).type for name in table.column_names}
-    expected = {name: pa.binary() if name == "metadata" else pa.string() for name in columns}
+    expected = {name: pa.binary() if name in _BINARY else pa.string() for name in columns}
     if types != expected:
         raise CorruptTimelineError(path, None, f"columns {types}", f"columns {expected}")
     if times is not None:
@@ -154,6 +156,62 @@ if TYPE_CHECKING:
     from hudi_bridge.timeline import archived_log
 else:
     archived_log = LaterModule("hudi_bridge.timeline.archived_log")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedInstant:
+    """An archived instant with the contents of its files, empty where the archive has none.
+
+    ``plan`` is that of the requested instant, ``result`` that of the completed one; ``name`` is for errors.
+    """
+
+    instant: Instant
+    plan: Record
+    result: Record
+    name: str
+
+
+def read_archived_contents(state: TableState, at: str | None = None) -> tuple[ArchivedInstant, ...]:
+    """The archived instants with their contents, ordered by requested time: all, or those requested ``at`` a time.
+
+    Raises:
+        CorruptTimelineError: a file of the archived timeline is missing or damaged.
+        CorruptLogFileError: one of its log files is not a log file.
+    """
+    contents: dict[tuple[str, Action], ArchivedInstant] = {}
+    iter_entries = archived_log.iter_contents if state.config.layout.archives_in_logs else _iter_contents
+    entries = iter_entries(state, at)
+    for instant, record, name in entries:
+        key = (instant.requested_time, instant.comparable_action)
+        entry = contents.get(key) or ArchivedInstant(instant=instant, plan={}, result={}, name=name)
+        if instant.is_completed:
+            contents[key] = replace(entry, instant=instant, result=record)
+        else:
+            contents[key] = replace(entry, plan=entry.plan or record)
+    completed = (entry for entry in contents.values() if entry.instant.is_completed)
+    return tuple(sorted(completed, key=lambda entry: entry.instant.requested_time))
+
+
+def _iter_contents(state: TableState, at: str | None) -> Iterator[tuple[Instant, Record, str]]:
+    columns, times = ["instantTime", "completionTime", "action", *_BINARY], None if at is None else frozenset((at,))
+    for path, first, last in _data_files(state):
+        if at is not None and not first <= at <= last:
+            continue
+        for row in _read_rows(state.storage, path, columns, times):
+            action = parse_action(row["action"])
+            if action is None:
+                continue
+            name = f"{path}, instant {row['instantTime']}"
+            completed = Instant(
+                requested_time=row["instantTime"],
+                action=action,
+                state=InstantState.COMPLETED,
+                completion_time=row["completionTime"],
+            )
+            if row["plan"]:
+                requested = replace(completed, state=InstantState.REQUESTED, completion_time=None)
+                yield requested, parse_record(row["plan"], name), name
+            yield completed, parse_record(row["metadata"], name) if row["metadata"] else {}, name
 
 
 def load_archived_instants(state: TableState, since: str = "") -> tuple[Instant, ...]:

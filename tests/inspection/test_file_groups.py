@@ -120,6 +120,30 @@ def test_change_data_belong_to_the_group_without_a_slice() -> None:
     assert {row["state"] for row in changes} == {None}
 
 
+def test_what_archived_commits_say_of_files() -> None:
+    table = HudiTable.open(golden_table("m_call_pending_120"))
+    active, every = (inspect_file_group(table, archived=archived).to_pylist() for archived in (False, True))
+    assert [row["path"] for row in active] == [row["path"] for row in every]
+    told = [sum(row["rows_written"] is not None for row in rows) for rows in (active, every)]
+    assert told[0] < told[1] == len(every)
+    sizes = [
+        sum(row["committed_size_bytes"] or 0 for row in inspect_all_slices(table, archived=archived).to_pylist())
+        for archived in (False, True)
+    ]
+    assert sizes[0] < sizes[1]
+
+
+def test_files_of_a_commit_that_cannot_be_read_say_so(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t", version=6).create()
+    for number in (1, 2):
+        writer.commit(at(number), action="commit", wrote=[writer.base_file(at(number), [ROW], file_id=f"f{number}-0")])
+    (writer.timeline_folder / f"{at(1)}.commit").write_bytes(b"{")
+    for rows in (inspect_all_slices(writer.open()).to_pylist(), inspect_file_group(writer.open()).to_pylist()):
+        assert [row["rows_written"] for row in rows] == [None, 0]
+        assert f"{at(1)}.commit" in rows[0]["problem"]
+        assert rows[1]["problem"] is None
+
+
 def test_no_such_group() -> None:
     with pytest.raises(QueryError, match="found 'nowhere', expected a file id"):
         inspect_file_group(HudiTable.open(golden_table("a_story_v9_120")), "nowhere")

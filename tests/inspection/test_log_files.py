@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, QueryError
+from hudi_bridge import HudiTable, QueryError, UnsupportedTableError
 from hudi_bridge.inspection import LOG_BLOCKS_SCHEMA, inspect_log_blocks, inspect_log_records, log_files
 from tests.connectors.damage import copy_with_damaged_logs
 from tests.support.compatibility_page import golden_tables
 from tests.support.counting_files import CountingFileSystem
-from tests.support.golden_cases import golden_table, spread
+from tests.support.golden_cases import golden_merger_table, golden_table, spread
 from tests.support.table_writer import TableWriter, at, record_positions
 
 REASONS = ("later than", "uncommitted", "rolled back by", "replaced by the block of a log compaction")
@@ -136,6 +136,36 @@ def test_change_data_is_named_and_not_merged() -> None:
     rows = inspect_log_blocks(HudiTable.open(golden_table("i_cdc_120"))).to_pylist()
     kinds = {(row["kind"], row["counts"]) for row in rows if row["kind"] == "change data"}
     assert kinds == {("change data", False)}
+
+
+def test_records_that_only_a_payload_of_the_users_could_merge_are_shown() -> None:
+    for folder in sorted(golden_merger_table().parent.iterdir()):
+        table = HudiTable.open(folder / "table")
+        with pytest.raises(UnsupportedTableError):
+            table.splits()
+        blocks, records = inspect_log_blocks(table).to_pylist(), inspect_log_records(table).read_all()
+        assert records.num_rows == sum((row["rows"] or 0) + (row["deletes"] or 0) for row in blocks) > 0
+        assert records.column("problem").null_count == records.num_rows
+        assert any(values and values[0] for values in records.column("ordering").to_pylist())
+
+
+def test_a_log_in_a_table_that_merges_none_is_shown(tmp_path: Path) -> None:
+    writer = story(tmp_path / "t")
+    properties = writer.folder / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("MERGE_ON_READ", "COPY_ON_WRITE"))
+    records = inspect_log_records(writer.open()).read_all()
+    assert records.column("record_key").to_pylist() == ["a", "b", "c", "a"]
+    assert records.column("problem").null_count == 4
+
+
+def test_a_partition_of_which_the_files_cannot_be_told_apart_is_a_row(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t", partition_fields=("value",)).create()
+    writer.commit(at(1), wrote=[writer.base_file(at(1), [ROW], partition="a")])
+    (writer.partition("b") / f"f2-0_0-1-1_{at(1)}.orc").write_bytes(b"ORC")
+    for shown in (inspect_log_blocks(writer.open()), inspect_log_records(writer.open()).read_all()):
+        (row,) = shown.to_pylist()
+        assert (row["partition_path"], row["path"], row["counts"]) == ("b", None, False)
+        assert ".orc" in row["problem"] or "orc" in row["problem"].lower()
 
 
 def test_a_block_that_cannot_be_decoded_is_a_row_and_the_others_are_read(tmp_path: Path) -> None:

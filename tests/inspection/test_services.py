@@ -1,5 +1,6 @@
 """Plans of table services and what became of them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,14 @@ from hudi_bridge.inspection import (
     SERVICE_FILES_SCHEMA,
     SERVICES,
     SERVICES_SCHEMA,
+    inspect_commit,
+    inspect_commit_files,
+    inspect_commits,
     inspect_service,
     inspect_service_files,
     inspect_services,
+    inspect_timeline,
+    inspect_write_amplification,
 )
 from tests.support.compatibility_page import golden_tables
 from tests.support.golden_cases import golden_table, spread
@@ -63,7 +69,7 @@ def test_a_rollback_and_what_it_deleted() -> None:
         "20261121134206171",
         2,
         2,
-        [("of", "deltacommit")],
+        [("of", "deltacommit"), ("milliseconds", "123")],
     )
     files = inspect_service_files(table, row["requested_time"]).to_pylist()
     assert {(file["what"], file["planned"], file["state"]) for file in files} == {("delete", True, "done")}
@@ -89,6 +95,74 @@ def test_a_damaged_plan_is_a_row(tmp_path: Path) -> None:
     assert f"{at(2)}.clean.requested" in row["problem"]
     with pytest.raises(CorruptTimelineError):
         inspect_service(writer.open(), at(2))
+
+
+@pytest.mark.parametrize("name", ["d_archived_0150", "d_archived_120", "d_archived_v6_by120", "l_storm_120"])
+def test_services_of_the_archive(name: str) -> None:
+    table = HudiTable.open(golden_table(name))
+    active, every = (
+        inspect_services(table, archived=archived).drop_columns("age_seconds").to_pylist() for archived in (False, True)
+    )
+    assert [row for row in every if not row["archived"]] == active
+    archived = [row for row in every if row["archived"]]
+    assert archived
+    assert every == sorted(every, key=lambda row: str(row["requested_time"]))
+    times = {row["requested_time"] for row in inspect_timeline(table, archived=True).to_pylist() if row["archived"]}
+    for row in archived:
+        assert (row["state"], row["problem"]) == ("completed", None)
+        assert row["requested_time"] in times
+        assert inspect_service(table, row["requested_time"]).drop_columns("age_seconds").to_pylist() == [row]
+        assert len(inspect_service_files(table, row["requested_time"])) >= row["files_done"]
+
+
+def test_the_archive_beside_the_active_timeline() -> None:
+    table = HudiTable.open(golden_table("d_archived_0150"))
+    active, every = (inspect_timeline(table, archived=archived).to_pylist() for archived in (False, True))
+    assert [row for row in every if not row["archived"]] == active
+    keys = [(row["requested_time"], row["action"]) for row in every]
+    assert keys == sorted(set(keys), key=lambda key: key[0])
+    commits = inspect_commits(table, archived=True).to_pylist()
+    assert sorted((row["requested_time"], row["action"]) for row in commits) == sorted(keys)
+    told = [row for row in commits if row["archived"] and row["action"] == "deltacommit"]
+    assert told
+    assert all(row["rows_written"] for row in told)
+    first = told[0]["requested_time"]
+    assert inspect_commit(table, first).to_pylist() == [told[0]]
+    assert len(inspect_commit_files(table, first)) == told[0]["files_written"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("d_archived_0150", "archived/.commits_*"), ("d_archived_120", "timeline/history/*.parquet")],
+)
+def test_an_archive_that_cannot_be_read_is_a_row(name: str, pattern: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(golden_table(name), tmp_path / "t")
+    for path in (folder / ".hoodie").glob(pattern):
+        path.write_bytes(path.read_bytes()[:-20])
+    table = HudiTable.open(folder)
+    for inspect in (inspect_services, inspect_commits, inspect_write_amplification):
+        first, *others = inspect(table, archived=True).to_pylist()
+        assert (first["requested_time"], first["archived"]) == (None, True)
+        assert "archive" in first["problem"] or "history" in first["problem"]
+        assert others == inspect(table).to_pylist()
+
+
+def test_a_pending_clustering_that_cannot_be_read_is_a_row(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t", version=6).create()
+    writer.commit(at(1), wrote=[writer.base_file(at(1), [ROW])])
+    (writer.timeline_folder / f"{at(2)}.replacecommit.requested").write_bytes(b"Obj\x01")
+    (row,) = inspect_services(writer.open(), ["clusterings"]).to_pylist()
+    assert (row["service"], row["state"]) == ("clustering", "requested")
+    assert f"{at(2)}.replacecommit.requested" in row["problem"]
+
+
+def test_files_of_all_services() -> None:
+    table = HudiTable.open(golden_table("l_storm_120"))
+    every = inspect_service_files(table).to_pylist()
+    for service in inspect_services(table).to_pylist():
+        time = service["requested_time"]
+        own = inspect_service_files(table, time).to_pylist()
+        assert [row for row in every if (row["requested_time"], row["service"]) == (time, service["service"])] == own
 
 
 def test_what_is_no_service() -> None:

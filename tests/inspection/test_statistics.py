@@ -93,6 +93,8 @@ def test_overlap(tmp_path: Path) -> None:
     of_id = by_column["id"]
     # a-c meets b-d, which meets d-e; x-z stands alone.
     assert (of_id["mean_overlap"], of_id["max_overlap"], of_id["files_with_range"]) == (1.0, 2, 4)
+    # Of the ends, b, c and d are in two files, and a, e, x and z in one.
+    assert (of_id["mean_depth"], of_id["max_depth"]) == (10 / 7, 2)
     assert (by_column["ts"]["mean_overlap"], by_column["ts"]["p50_overlap"]) == (3.0, 3)
     assert inspect_overlap(writer.open(), ["id"]).column("column").to_pylist() == ["id"]
     with pytest.raises(QueryError, match="found 'ID', expected columns among"):
@@ -127,6 +129,39 @@ def test_a_damaged_footer_is_a_row(tmp_path: Path) -> None:
     damaged, whole = inspect_key_filters(writer.open()).to_pylist()
     assert files[0].name in damaged["problem"]
     assert (whole["problem"], whole["min_record_key"]) == (None, "a")
+
+
+def test_a_damaged_footer_is_told_beside_the_ranges_of_the_others(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t").create()
+    files = [writer.base_file(at(1), rows("a"), file_id=f"f{number}-0") for number in range(3)]
+    writer.commit(at(1), wrote=files)
+    files[0].write_bytes(files[0].read_bytes()[:-4] + b"PAR0")
+    (row,) = inspect_overlap(writer.open(), ["id"]).to_pylist()
+    assert (row["files"], row["files_with_range"], row["max_overlap"]) == (3, 2, 1)
+    assert files[0].name in row["problem"]
+
+
+def test_write_amplification_of_archived_commits() -> None:
+    table = HudiTable.open(golden_table("d_archived_120"))
+    active, every = (inspect_write_amplification(table, archived=archived).to_pylist() for archived in (False, True))
+    assert [row for row in every if not row["archived"]] == active
+    assert len(every) > len(active)
+    assert all(row["rows_written"] for row in every)
+
+
+def test_a_damaged_commit_is_a_row(tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t", version=6, partition_fields=("value",)).create()
+    for number in (1, 2):
+        path = writer.base_file(at(number), rows("a"), file_id=f"f{number}-0", partition=f"p{number}")
+        writer.commit(at(number), action="commit", wrote=[path])
+    (writer.timeline_folder / f"{at(1)}.commit").write_bytes(b"{")
+    table = writer.open()
+    damaged, whole = inspect_write_amplification(table).to_pylist()
+    assert (damaged["rows_written"], whole["problem"]) == (None, None)
+    assert f"{at(1)}.commit" in damaged["problem"]
+    first, second = inspect_partitions(table).to_pylist()
+    assert (first["base_rows"], second["base_rows"], second["problem"]) == (None, 0, None)
+    assert f"{at(1)}.commit" in first["problem"]
 
 
 def test_footers_are_one_request_for_each_file() -> None:

@@ -18,7 +18,7 @@ must not hold a view over a Python object, since the view would outlive the obje
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -218,7 +218,14 @@ def attach(
     merges = merge_store(cache, cache_bytes)
     commits = None if after is None else (after, up_to)
     return Attached(
-        connection, table, name, as_of, commits, merges, meta_columns=meta_columns, metadata_views=metadata_views
+        connection,
+        table,
+        name,
+        as_of,
+        commits,
+        merges,
+        meta_columns=meta_columns,
+        metadata_views=tuple(VIEWS) if metadata_views else (),
     )
 
 
@@ -235,9 +242,9 @@ class Attached:
         merges: MergeStore,
         *,
         meta_columns: bool = True,
-        metadata_views: bool = False,
+        metadata_views: Collection[str] = (),
     ) -> None:
-        """Creates the views; raises like ``attach``."""
+        """Creates the views, with those of the suffixes ``metadata_views``; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
         make_joins_work(connection)
         self.connection = connection
@@ -252,7 +259,9 @@ class Attached:
         self._scans = NativeScanPlanner(connection, table.storage, self._errors)
         self._merges = merges
         self._meta_columns = meta_columns
-        self._metadata_suffixes = tuple(suffix for suffix, view in VIEWS.items() if metadata_views or view.is_usual)
+        self._metadata_suffixes = tuple(
+            suffix for suffix, view in VIEWS.items() if suffix in metadata_views or view.is_usual
+        )
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
         self._create_views()
@@ -311,6 +320,19 @@ class Attached:
         named = next((split for path, split in self._scanned.items() if path in str(error)), None)
         return None if named is None else reading_error(self.table.storage, named)
 
+    def show(self, suffix: str, connection: duckdb.DuckDBPyConnection) -> None:
+        """Makes a further one of ``VIEWS``, with a connection whose current schema is that of the others."""
+        if suffix not in self._metadata_suffixes:
+            name = self.name + suffix
+            self._view_schema.refuse_tables(connection, (name,))
+            self._view_schema.create(connection, {name: self._source(suffix).rows_in(connection)})
+            self._metadata_suffixes = (*self._metadata_suffixes, suffix)
+
+    @property
+    def metadata_views(self) -> tuple[str, ...]:
+        """The suffixes of the views of metadata."""
+        return self._metadata_suffixes
+
     def plan(self) -> Mapping[str, ViewPlan]:
         """How DuckDB reads the rows of the snapshot and of the read-optimized view, by the name of the view."""
         return dict(self._plans)
@@ -348,11 +370,8 @@ class Attached:
 
     def _sources(self) -> dict[str, Source]:
         """The other views, by name."""
-        table, as_of, errors, name = self.table, self._as_of, self._errors, self.name
-        sources = {
-            name + suffix: Source(VIEWS[suffix].schema, _read_table(partial(VIEWS[suffix].rows, table, as_of)), errors)
-            for suffix in self._metadata_suffixes
-        }
+        table, errors, name = self.table, self._errors, self.name
+        sources = {name + suffix: self._source(suffix) for suffix in self._metadata_suffixes}
         if self._commits:
             incremental = table.incremental(*self._commits)
             names = incremental.schema.names
@@ -363,6 +382,11 @@ class Attached:
             sources[name + CHANGES] = Source(change_schema(image, ChangeFormat.ROWS), self._read_changes(), errors)
             self._next_after = incremental.next_after
         return sources
+
+    def _source(self, suffix: str) -> Source:
+        view = VIEWS[suffix]
+        read = partial(view.passing, self.table, self._as_of)
+        return Source(view.schema_of(self.table, self._as_of), _read_table(read), self._errors)
 
     def _read_changes(self) -> Read:
         """Reads the changes of the range; planned at the first query, since their files may have been removed."""
@@ -381,8 +405,8 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def _read_table(inspect: Callable[[], pa.Table]) -> Read:
+def _read_table(inspect: Callable[[pc.Expression | None], pa.Table]) -> Read:
     def read(columns: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
-        return ds.dataset(inspect()).to_batches(columns=list(columns), filter=row_filter)
+        return ds.dataset(inspect(row_filter)).to_batches(columns=list(columns), filter=row_filter)
 
     return read

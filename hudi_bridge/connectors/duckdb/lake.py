@@ -7,12 +7,15 @@ Few tables are opened at once, so that all statements of the connection find the
     ROOT/a/b/c            lake."a.b".c
 
 A name may have the suffixes of the views of ``attach``, and those of ``connectors.lakes.tables`` for the query type and
-the instant. DuckDB does not tell which tables a statement names, so they are looked up in its text.
+the instant. Views of metadata beside the usual ones are made when ``Lake.sql`` meets their name. DuckDB does not tell
+which tables a statement names, so they are looked up in its text.
 """
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -23,15 +26,7 @@ import duckdb
 
 from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.config import QueryType
-from hudi_bridge.connectors.duckdb.attached import (
-    CACHE_BYTES,
-    COMMITS,
-    FILE_SLICES,
-    FILES,
-    READ_OPTIMIZED,
-    TIMELINE,
-    Attached,
-)
+from hudi_bridge.connectors.duckdb.attached import CACHE_BYTES, READ_OPTIMIZED, Attached
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
@@ -39,6 +34,7 @@ from hudi_bridge.connectors.lakes.roots import Roots, is_table
 from hudi_bridge.connectors.lakes.tables import DEFAULT_NAMESPACE, MergingByTable, Namespace, parse_table_name
 from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
+from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import require_read_options
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
@@ -90,7 +86,8 @@ def _unquoted(name: str) -> str:
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"
 """DuckDB's name for the schema of what names no schema."""
-_SUFFIXES = (READ_OPTIMIZED, TIMELINE, COMMITS, FILE_SLICES, FILES)
+_SUFFIXES = sorted((READ_OPTIMIZED, *VIEWS), key=len)
+"""The suffixes of views. The first that leaves the name of a table is meant, and after an instant the last."""
 _MISSING = re.compile(r'Table with name ("?)(.+?)\1 does not exist')
 _TOO_MANY_PARTS = "NameListToString NOT IMPLEMENTED"
 """What DuckDB before 2.0 says of a name of more than three parts."""
@@ -161,6 +158,14 @@ class _Asked:
     """A further name for the read optimized view."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a name of a statement asks for, and the suffix of ``VIEWS`` that it ends in, if any."""
+
+    asked: _Asked
+    metadata: str = ""
+
+
 class Lake:
     """A database of Hudi tables in a DuckDB ``connection``, as returned by ``attach_all``.
 
@@ -191,6 +196,7 @@ class Lake:
         self._meta_columns = meta_columns
         self._tables: dict[tuple[Namespace, str], HudiTable] = {}
         self._attached: dict[_Asked, Attached] = {}
+        self._further: defaultdict[_Asked, set[str]] = defaultdict(set)
         self._listings: dict[Namespace, list[str]] = {}
         self._failed: dict[tuple[str, str], HudiReadError | OSError] = {}
         self._closed: dict[tuple[str, str], HudiReadError | OSError] = {}
@@ -285,10 +291,10 @@ class Lake:
         if len(parts) > 1 and parts[0].lower() == self.name.lower():
             parts = parts[1:]
         schema, word = ".".join(parts[:-1]) or _MAIN, parts[-1]
-        asked = self._asked(schema, word)
-        if asked is None:
+        named = self._meaning(schema, word)
+        if named is None:
             raise self._no_table(name, schema, word)
-        return self._attach(asked).instant
+        return self._show(named).instant
 
     def refresh(self) -> None:
         """Shows the newest instants of the tables that are open, but of those that a name or ``as_of`` pins.
@@ -377,19 +383,19 @@ class Lake:
             return
         for schema, word in names:
             try:
-                asked = self._asked(schema, word)
-                if asked is not None:
-                    self._attach(asked)
+                named = self._meaning(schema, word)
+                if named is not None:
+                    self._attach(named.asked)
             except (HudiReadError, OSError) as error:
                 self._closed[schema, word] = error
                 _LOG.warning("%s cannot be opened: %s", ascii(self._spelled(schema, word)), error)
 
     def _try_to_attach(self, schema: str, word: str) -> None:
         try:
-            asked = self._asked(schema, word)
-            if asked is not None:
-                self._attach(asked)
-                self._named.append(asked)
+            named = self._meaning(schema, word)
+            if named is not None:
+                self._show(named)
+                self._named.append(named.asked)
                 return
             # For USE: the name may be that of a schema.
             namespaces = [namespace for namespace in self._namespaces(word) if self._roots.has_namespace(namespace)]
@@ -400,23 +406,39 @@ class Lake:
         except (HudiReadError, OSError) as error:
             self._failed[schema, word] = error
 
-    def _asked(self, schema: str, word: str) -> _Asked | None:
+    def _meaning(self, schema: str, word: str) -> _Named | None:
         """What a name asks for; the exact name of a table comes before all suffixes."""
         location = self._find(schema, word)
         if location is not None:
-            return _Asked(
+            asked = _Asked(
                 schema=_schema_of(location[0]),
                 namespace=location[0],
                 table=location[1],
                 view=location[1],
                 as_of=self._as_of,
             )
+            return _Named(asked)
+        with_instant = self._with_instant(schema, word)
+        meaning = None if with_instant is None else _Named(with_instant)
         for suffix in _SUFFIXES:
             if word.lower().endswith(suffix):
-                asked = self._asked(schema, word[: -len(suffix)])
-                if asked is not None and asked.read_optimized_as is None:
-                    return asked
-        return self._with_instant(schema, word)
+                named = self._meaning(schema, word[: -len(suffix)])
+                if named is not None and not named.metadata and named.asked.read_optimized_as is None:
+                    meaning = _Named(named.asked, suffix if suffix in VIEWS else "")
+                    if named.asked.view == named.asked.table:
+                        break
+        return meaning
+
+    def _show(self, named: _Named) -> Attached:
+        """Opens what a name asks for, with the view that it names."""
+        asked, suffix = named.asked, named.metadata
+        if suffix and not VIEWS[suffix].is_usual:
+            self._further[asked].add(suffix)
+        attached = self._attach(asked)
+        if suffix not in ("", *attached.metadata_views):
+            with self._cursor_in(asked.schema) as cursor:
+                attached.show(suffix, cursor)
+        return attached
 
     def _with_instant(self, schema: str, word: str) -> _Asked | None:
         parsed = parse_table_name(word)
@@ -469,12 +491,16 @@ class Lake:
     def _attach(self, asked: _Asked) -> Attached:
         if asked not in self._attached:
             table = self._open(asked)
-            # A cursor has a current schema and a transaction of its own. It is closed, as it would keep a file locked.
-            with self.connection.cursor() as cursor:
-                self._create_schema(cursor, asked.schema)
-                cursor.execute(f"USE {self._qualified(asked.schema)}")
+            with self._cursor_in(asked.schema) as cursor:
                 attached = Attached(
-                    cursor, table, asked.view, asked.as_of, None, self._merges, meta_columns=self._meta_columns
+                    cursor,
+                    table,
+                    asked.view,
+                    asked.as_of,
+                    None,
+                    self._merges,
+                    meta_columns=self._meta_columns,
+                    metadata_views=self._further[asked],
                 )
                 if asked.read_optimized_as is not None:
                     name = self._qualified(asked.schema, asked.read_optimized_as)
@@ -483,6 +509,14 @@ class Lake:
             self._attached[asked] = attached
             self._restore_hidden(asked, attached)
         return self._attached[asked]
+
+    @contextmanager
+    def _cursor_in(self, schema: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor with a current schema and a transaction of its own; it is closed, as it would keep a file locked."""
+        with self.connection.cursor() as cursor:
+            self._create_schema(cursor, schema)
+            cursor.execute(f"USE {self._qualified(schema)}")
+            yield cursor
 
     def _restore_hidden(self, asked: _Asked, attached: Attached) -> None:
         """Makes views anew whose names ``attach`` has just given to views of another table."""

@@ -457,7 +457,7 @@ def lazy_frame(spark: SparkSession, query: PinnedQuery) -> DataFrame:
 def lazy_metadata(spark: SparkSession, table: HudiTable, kind: str, as_of: str | None) -> DataFrame:
     """The rows of one of ``VIEWS``, which one Spark task reads each time that they are asked for."""
     describe = on_workers(partial(_describe, table, kind, as_of))
-    return _only_task(spark).mapInArrow(describe, spark_schema(VIEWS[kind].schema))
+    return _only_task(spark).mapInArrow(describe, spark_schema(VIEWS[kind].schema_of(table, as_of)))
 
 
 def _only_task(spark: SparkSession) -> DataFrame:
@@ -489,4 +489,4 @@ def _describe(
             rows = view.rows(table, as_of)
             if view.has_instants:
                 table.require_files_of(table.snapshot(as_of).instant)
-            yield from in_layout(iter(rows.to_batches()), arrow_layout(view.schema))
+            yield from in_layout(iter(rows.to_batches()), arrow_layout(rows.schema))

@@ -13,6 +13,7 @@ from hudi_bridge import CorruptLogFileError, HudiTable, QueryError, TableNotFoun
 from hudi_bridge.connectors.duckdb import Lake, attach_all
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.engines import merged_slices
+from hudi_bridge.inspection import VIEWS, log_files
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
@@ -238,6 +239,53 @@ def test_names_tell_what_of_a_table_is_read(lake: Lake, name: str, rows: int) ->
     # As often as it is asked, and with the other names beside it.
     assert count(lake, f"lake.{name}") == rows
     assert count(lake, "lake.trips") == ROWS
+
+
+def rows_in(lake: Lake, statement: str) -> pa.Table:
+    relation = lake.sql(statement)
+    assert relation is not None
+    return relation.to_arrow_table()
+
+
+@pytest.mark.parametrize("suffix", sorted(VIEWS))
+def test_views_of_metadata_are_made_when_they_are_named(lake: Lake, root: Path, suffix: str) -> None:
+    view, table = VIEWS[suffix], HudiTable.open(str(root / "trips"))
+    shown = rows_in(lake, f"SELECT * FROM lake.trips{suffix}")
+    expected = view.rows(table, None)
+    assert (shown.schema.names, shown.num_rows) == (expected.schema.names, expected.num_rows)
+    if view.has_instants:
+        earlier = rows_in(lake, f'FROM lake."trips@{FIRST}{suffix}"')
+        assert earlier.num_rows == view.rows(table, FIRST).num_rows
+
+
+def test_views_of_metadata_are_those_of_the_newest_instant_after_refresh(lake: Lake, root: Path) -> None:
+    writer = write_table(root / "growing", "a")
+    assert rows_in(lake, "FROM lake.growing_all_slices").num_rows == 1
+    writer.commit(at(2), wrote=[writer.base_file(at(2), [{"id": "b", "ts": 1, "value": "v"}])])
+    assert rows_in(lake, "FROM lake.growing_all_slices").num_rows == 1
+    lake.refresh()
+    # Any statement of the connection finds them then.
+    assert lake.connection.execute("SELECT count(*) FROM lake.growing_all_slices").fetchall() == [(2,)]
+
+
+def test_a_view_of_metadata_is_that_of_the_longest_name(lake: Lake, root: Path) -> None:
+    write_table(root / "trips_commit", "a")
+    assert rows_in(lake, "FROM lake.trips_commit_files").column("kind").to_pylist() == ["base"]
+    assert rows_in(lake, "FROM lake.trips_service_files").num_rows == 0
+
+
+def test_only_the_logs_of_the_file_groups_that_are_asked_for_are_read(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = rows_in(lake, "FROM lake.trips_log_records")
+    groups = every.column("file_id").unique().to_pylist()
+    opened: list[str] = []
+    read = log_files._scan
+    monkeypatch.setattr(log_files, "_scan", lambda storage, log: opened.append(log.path) or read(storage, log))
+    some = rows_in(lake, f"FROM lake.trips_log_records WHERE file_id IN ('{groups[0]}', 'nowhere')")
+    assert some.num_rows == every.column("file_id").to_pylist().count(groups[0]) > 0
+    assert opened
+    assert all(groups[0] in path for path in opened)
 
 
 def test_all_tables_may_be_shown_as_of_an_instant(connection: duckdb.DuckDBPyConnection, root: Path) -> None:
