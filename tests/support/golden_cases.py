@@ -8,6 +8,7 @@ import datetime as dt
 import fcntl
 import hashlib
 import json
+import lzma
 import operator
 import re
 import shutil
@@ -187,6 +188,50 @@ def golden_read_options() -> tuple[GoldenQuery, ...]:
         query if query.table.exists() else replace(query, table=golden_table(query.case))
         for query in _asked("read_options")
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureAnswer:
+    """What a procedure of Hudi showed of a golden table, as rows by column; no rows if it failed with ``error``."""
+
+    case: str
+    table: Path
+    release: str
+    procedure: str
+    arguments: Mapping[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    error: str | None
+
+
+@cache
+def golden_procedures() -> tuple[ProcedureAnswer, ...]:
+    """What Hudi's procedures show of some golden tables (see golden/procedures.py)."""
+    bootstrapped = {query.case: query.table for query in golden_bootstrapped()}
+    return tuple(
+        ProcedureAnswer(
+            case=answer["table"],
+            table=bootstrapped.get(answer["table"]) or golden_table(answer["table"]),
+            release=answer["release"],
+            procedure=answer["procedure"],
+            arguments=answer["arguments"],
+            columns=answer.get("columns", ()),
+            rows=[dict(zip(answer["columns"], row, strict=True)) for row in answer.get("rows", ())],
+            error=answer.get("error"),
+        )
+        for answer in _procedures()["answers"]
+    )
+
+
+def names_of_procedures() -> Mapping[str, Sequence[str]]:
+    """The procedures of Hudi that show something, by release."""
+    names: Mapping[str, Sequence[str]] = _procedures()["names"]
+    return names
+
+
+@cache
+def _procedures() -> Any:
+    return json.loads(lzma.decompress((ARCHIVES / "procedures.json.xz").read_bytes()))
 
 
 def golden_nested() -> tuple[GoldenQuery, ...]:
