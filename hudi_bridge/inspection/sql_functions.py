@@ -7,7 +7,7 @@ Source: ``TimelineRelation`` and ``FileSystemRelation`` of Hudi, and ``TimelineU
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -63,13 +63,14 @@ _NO_COMMIT = "null"
 def query_timeline(table: HudiTable, *, include_archived: bool = False) -> pa.Table:
     """The instants of the active timeline in their latest state, with totals of what writes have written.
 
-    Totals are -1 where the file of the instant is not one of a write. With ``include_archived``, archived instants come
-    first, whose totals are all 0, as in Hudi; up to table version 7 they have a row for each state. In these versions
-    the completion time is that of the file's last change, in the time zone of this machine unless the timeline is in
-    UTC.
+    Totals are -1 where the file of the instant is not one of a write, or is damaged. With ``include_archived``,
+    archived instants come first, whose totals are all 0, as in Hudi; up to table version 7 they have a row for each
+    state. In these versions the completion time is that of the file's last change, in the time zone of this machine
+    unless the timeline is in UTC.
 
     Raises:
-        CorruptTimelineError: a file of the timeline is damaged.
+        CorruptTimelineError: a file of the archived timeline is damaged.
+        DataFileGoneError: a file of the timeline has been removed since it was listed.
         StorageError: a file cannot be read.
     """
     state = table.planner().state
@@ -191,9 +192,10 @@ def _address(table: HudiTable, path: str) -> str:
     return f"file:{storage.resolve(path)}" if storage.is_local else storage.location(path)
 
 
-def _folders(state: TableState, sub_path: str) -> Iterator[str]:
-    """The folders that match a pattern, without Hudi's own."""
-    for pattern in sorted(set(_alternatives(sub_path))):
+def _folders(state: TableState, sub_path: str) -> Iterable[str]:
+    """The folders that match a pattern, each once, without Hudi's own."""
+    matching: dict[str, None] = {}
+    for pattern in _alternatives(sub_path):
         folders = [""]
         for level in filter(None, pattern.split("/")):
             matches = re.compile(_level_pattern(level, sub_path), re.DOTALL)
@@ -203,7 +205,8 @@ def _folders(state: TableState, sub_path: str) -> Iterator[str]:
                 for info in state.storage.list_directory(folder)
                 if info.is_dir and matches.fullmatch(info.name) and HOODIE_FOLDER not in info.path
             ]
-        yield from folders
+        matching |= dict.fromkeys(folders)
+    return matching
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
@@ -243,8 +246,7 @@ def metadata_records(table: HudiTable) -> Iterator[pa.RecordBatch]:
         StorageError: a file cannot be read.
         TableNotFoundError: the table has no metadata table.
     """
-    metadata = table._metadata_table  # noqa: SLF001 - users get its records alone
-    if metadata.own.timeline.start is None:
+    if not table.storage.exists(METADATA_FOLDER):
         raise TableNotFoundError(table.storage.location(METADATA_FOLDER), "the table has no metadata table")
-    for part in metadata.whole_records():
+    for part in table._metadata_table.whole_records():  # noqa: SLF001 - users get its records alone
         yield from part.to_batches()

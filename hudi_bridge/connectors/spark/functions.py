@@ -185,10 +185,10 @@ def _analyze(
 
 def _run(task: tuple[bytes, list[Any]]) -> Batches:
     """The rows of a call, or of the parts in the batch of its table argument."""
-    call: _Call = pickle.loads(task[0])  # noqa: S301 - from the driver of this job
-    batches = [argument for argument in task[1] if isinstance(argument, pa.RecordBatch)]
-    parts = [part for batch in batches for part in _parts_in(batch)] if batches else [(0, 1)]
     with noting_error_details():
+        call: _Call = pickle.loads(task[0])  # noqa: S301 - from the driver of this job
+        batches = [argument for argument in task[1] if isinstance(argument, pa.RecordBatch)]
+        parts = [part for batch in batches for part in _parts_in(batch)] if batches else [(0, 1)]
         yield from in_layout(call.rows(parts), arrow_layout(call.schema))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from hudi_bridge import HudiTable
-from hudi_bridge.connectors.spark import attach_all, locate_keys, read, register, slice_routes
+from hudi_bridge.connectors.spark import attach_all, locate_keys, read, register, register_functions, slice_routes
 from hudi_bridge.errors import QueryError
 from tests.connectors.spark.public_api import public_session
 
@@ -49,10 +49,13 @@ def main(folder: Path) -> None:
     files = spark.sql(f"SELECT count(*) FROM `{Path(table).name}_files`").collect()[0][0]
     print(in_view, at_first, files)  # noqa: T201 - what the test reads
     print(native, keys.count(), locate_keys(spark, table, keys).where("file_id IS NOT NULL").count())  # noqa: T201 - what the test reads
-    try:
-        register(spark)
-    except QueryError as error:
-        print(error)  # noqa: T201 - what the test reads
+    refusals = []
+    for refused in (register, register_functions):
+        try:
+            refused(spark)
+        except QueryError as error:
+            refusals.append(str(error))
+    print("; ".join(refusals))  # noqa: T201 - what the test reads
     spark.stop()
 
 

@@ -26,6 +26,8 @@ def environment(python: Path) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONPATH": str(ROOT),
         "PYTHONWARNINGS": "ignore",
+        # Hudi shows the times of files in the time zone of the machine.
+        "TZ": "UTC",
     }
 
 

@@ -81,6 +81,8 @@ def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
     assert native > len(asked)
     assert "PySpark 3.5" in refusal
     assert "in place of a stream" in refusal
+    assert "register_functions: found PySpark 3.5" in refusal
+    assert "read() with the query type incremental, and attach_all()" in refusal
 
 
 def test_operations_bootstrapped_tables_and_orc_through_pyspark_3_5(tmp_path: Path) -> None:
