@@ -41,12 +41,11 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def shown(table: HudiTable, answer: Answer) -> list[pa.RecordBatch]:
-    arguments = [text or word for text, word in answer.arguments]
     match answer.function:
         case "hudi_query_timeline":
-            return query_timeline(table, include_archived=arguments[:1] in (["true"], ["TRUE"])).to_batches()
+            return query_timeline(table, include_archived=answer.arguments in (["true"], ["TRUE"])).to_batches()
         case "hudi_filesystem_view":
-            return filesystem_view(table, *arguments).to_batches()
+            return filesystem_view(table, *answer.arguments).to_batches()
         case _:
             return list(metadata_records(table))
 
@@ -121,7 +120,8 @@ def written(folder: Path) -> TableWriter:
 )
 def test_patterns_of_folders(tmp_path: Path, pattern: str, partitions: list[str]) -> None:
     table = HudiTable.open(str(written(tmp_path / "table").folder))
-    assert sorted(filesystem_view(table, pattern).column("Partition_Path").to_pylist()) == sorted(partitions)
+    shown_partitions = filesystem_view(table, pattern).column("Partition_Path").to_pylist()
+    assert sorted(map(str, shown_partitions)) == sorted(partitions)
 
 
 @pytest.mark.usefixtures("in_utc")

@@ -31,7 +31,8 @@ class Answer(NamedTuple):
     @property
     def arguments(self) -> list[str]:
         """The arguments after the table."""
-        return re.findall(r"'([^']*)'|([\w]+)", self.call.partition("(")[2])[1:]
+        found = re.findall(r"'([^']*)'|(\w+)", self.call.partition("(")[2])
+        return [text or word for text, word in found[1:]]
 
     @property
     def name(self) -> str:
