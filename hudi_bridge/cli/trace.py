@@ -21,6 +21,7 @@ from hudi_bridge.cli.sql import table_name
 from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.errors import QueryError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
+from hudi_bridge.splits.split import stored_context
 from hudi_bridge.table import HudiTable
 from hudi_bridge.tools.trace.base_search import BaseCheck
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_of, history_schema
@@ -78,7 +79,7 @@ def trace(
         for path, record_key in records[: max(1, limit)]
     ]
     if destination.format is not Format.TABLE:
-        schema = history_schema(opened.snapshot(as_of).schema)
+        schema = history_schema(stored_context(opened.read_context(as_of)).schema)
         tables = [history.to_table() for history in histories]
         write(pa.concat_tables([schema.empty_table(), *tables]).to_reader(), destination)
     else:

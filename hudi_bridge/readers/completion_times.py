@@ -21,7 +21,7 @@ from hudi_bridge.splits.partitions import PartitionValues, matching_partitions
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, stored_context
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.history import CompletionTimes
-from hudi_bridge.timeline.instant import MISSING_MILLIS
+from hudi_bridge.timeline.instant import MISSING_MILLIS, SECONDS_LENGTH
 
 _UNKNOWN = ""
 """Stands for all commits whose completion time is not known."""
@@ -43,7 +43,8 @@ def with_commits_of_filter(request: RowRequest, storage: Storage, context: ReadC
     passing = matching_partitions(storage, context.schema, request.row_filter, facts)
     if _UNKNOWN in passing:
         return request
-    spelled = [time + millis for time in passing for millis in ("", MISSING_MILLIS)]
+    # Hudi sometimes adds milliseconds to an instant of seconds.
+    spelled = [*passing, *(time + MISSING_MILLIS for time in passing if len(time) == SECONDS_LENGTH)]
     return request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(pa.array(spelled, pa.string())), context.schema)
 
 

@@ -233,3 +233,26 @@ def test_partitions_and_figures(hudi_bridge: Call, story: str) -> None:
     for figures in ("amplification", "sizes", "overlap", "keys", "properties"):
         assert rows_of(hudi_bridge("stats", story, figures, "-f", "json"))
     assert rows_of(hudi_bridge("stats", story, "bootstrap", "-f", "json")) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["trace", "k00001", "--format", "json"],
+        ["trace", "--where", "ts > 2", "--limit", "1000", "--format", "json"],
+        ["doctor", "--deep", "--now", "2026-12-01"],
+        ["diff", "earliest"],
+        ["log", "--records", "--format", "json"],
+    ],
+    ids=lambda command: "-".join(command[:2]),
+)
+def test_what_is_told_of_files_is_the_same_with_completion_times(
+    hudi_bridge: Callable[..., Outcome], command: list[str]
+) -> None:
+    name, *arguments = command
+    table = str(golden_table("a_story_v9_120"))
+    plain = hudi_bridge(name, table, *arguments)
+    assert plain.code == 0
+    told = hudi_bridge(name, table, *arguments, "--option", "hudi_bridge.completion.times=true")
+    # File groups are read at the same time.
+    assert sorted(told.text.splitlines()) == sorted(plain.text.splitlines())
