@@ -54,7 +54,12 @@ def main(arguments_given: Sequence[str] | None = None) -> int:
         "--memory", type=int, default=MEBIBYTES, help="MiB for the process, 0 for no bound; default: %(default)s"
     )
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the result as JSON, for --show")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE",
+        help="write the result as JSON, or add it to that of this reader, for --show",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show each query that is not equal, and why")
     arguments = parser.parse_args(arguments_given)
     kinds = arguments.kinds.split(",")
@@ -66,7 +71,7 @@ def main(arguments_given: Sequence[str] | None = None) -> int:
         return _USAGE_ERROR
     results = [_limited(result, queries) for result in results]
     if arguments.save:
-        arguments.save.write_text(results[0].as_json())
+        results[0].save(arguments.save)
     if arguments.format == "json":
         print("".join(result.as_json() for result in results), end="")
     else:

@@ -54,6 +54,13 @@ class Result:
         lines = (f"  {json.dumps(case)}: {json.dumps(verdicts)}" for case, verdicts in shown.items())
         return f'{{\n "reader": {json.dumps(self.reader)},\n "cases": {{\n' + ",\n".join(lines) + "\n }\n}\n"
 
+    def save(self, path: Path) -> None:
+        """Writes the document; what the same reader said to other queries stays in it."""
+        earlier = Result.load(path) if path.exists() else self
+        judgements = {**(earlier.judgements if earlier.reader == self.reader else {}), **self.judgements}
+        remaining = {key: judgement for key, judgement in judgements.items() if key in SUITE}
+        path.write_text(Result(reader=self.reader, judgements=remaining).as_json())
+
     @classmethod
     def load(cls, path: Path) -> "Result":
         """What was written as JSON."""

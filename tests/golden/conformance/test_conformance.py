@@ -170,8 +170,13 @@ def test_a_result_is_the_same_once_it_is_written(tmp_path: Path) -> None:
         },
     )
     path = tmp_path / "result.json"
-    path.write_text(result.as_json())
+    result.save(path)
     assert Result.load(path) == result
+    now_equal = {(STORY, 1): Judgement(Verdict.EQUAL)}
+    Result(reader="a reader", judgements=now_equal).save(path)
+    assert Result.load(path).judgements == {**result.judgements, **now_equal}
+    Result(reader="a newer reader", judgements=now_equal).save(path)
+    assert Result.load(path).judgements == now_equal
 
 
 def test_the_matrix_counts_verdicts_by_kind_and_by_feature() -> None:
