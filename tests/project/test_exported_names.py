@@ -104,7 +104,7 @@ TOOLS = {
 }
 BESIDE = {
     "hudi_bridge.changes.split": {"GroupChange"},
-    "hudi_bridge.config": {"CdcMode", "PartitionFieldKind", "TimelineTimezone"},
+    "hudi_bridge.config": {"CdcMode", "MetaFieldsMode", "PartitionFieldKind", "TimelineTimezone"},
     "hudi_bridge.engines": {"SliceDelta", "StoredBaseFile", "SurvivingLogRecords", "slice_delta"},
     "hudi_bridge.schema.difference": {"SchemaChange", "SchemaChangeKind"},
     "hudi_bridge.schema.file_columns": {"ColumnMapping", "Outcome"},
