@@ -28,7 +28,7 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_bridge.common.caching import BoundedCache
-from hudi_bridge.errors import CorruptTableError, SchemaEvolutionError, UnsupportedTableError
+from hudi_bridge.errors import CorruptTableError, SchemaEvolutionError
 from hudi_bridge.schema.avro import Defaults, default_of, repeated
 from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.casts import (
@@ -190,8 +190,7 @@ def plan_evolution(
 
     Raises:
         SchemaEvolutionError: a column of the file cannot be read as the query's type.
-        UnsupportedTableError: the file has a VARIANT that is shredded otherwise than Parquet specifies, or a default
-            does not have its field's type.
+        UnsupportedTableError: a default does not have its field's type.
     """
     has_ids = file_ids is not None and query_ids is not None
     schemas = *key_of_schema(file_schema), *key_of_schema(query_schema)
@@ -275,8 +274,8 @@ class _Planner:
         """The conversion of arrays of a field of the file to those of a field of the query."""
         if pa.types.is_struct(source.type) and is_shredded(source.type, field.type):
             if not is_variant(field):
-                actual = f"column {column} of {self.path}, shredded into typed_value, although it is a plain struct"
-                raise UnsupportedTableError("VARIANT", actual, "columns that the table's schema has as VARIANT")
+                actual = "a VARIANT that is shredded into typed_value"
+                raise SchemaEvolutionError(column, actual, f"a plain {field.type}", self.path)
             return plan_shredded(source.type, field.type, column, self.path)
         return self.step(source.type, field.type, ids, column)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.casts import ArrowType
 
 # The stubs have no arrays of any type whose kernels take them.
@@ -30,6 +30,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 METADATA, VALUE, TYPED_VALUE = "metadata", "value", "typed_value"
+VARIANT_PARTS = pa.struct([(METADATA, pa.binary()), (VALUE, pa.binary())])
+"""The type of a VARIANT column."""
 _VARIANT_NULL, _EMPTY = b"\x00", b""
 
 _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
@@ -58,7 +60,7 @@ _DECIMAL_TYPES = ((9, 8, 4), (18, 9, 8), (38, 10, 16))
 _MAX_SHORT = 63
 _MAX_ONE_BYTE = 255
 _VERSION, _VERSION_MASK, _WIDTH_SHIFT = 1, 15, 6
-_SUPPORTED = "metadata, value and typed_value of the types in Parquet's specification of shredding"
+_SUPPORTED = "a VARIANT that is shredded as Parquet specifies"
 
 
 class MalformedVariantError(ValueError):
@@ -112,7 +114,7 @@ def plan_shredded(stored: ArrowType, target: ArrowType, column: str, path: str) 
     """Plans how the values of a shredded column are rebuilt; ``column`` and ``path`` of the file are for errors.
 
     Raises:
-        UnsupportedTableError: the specification has no such typed values.
+        SchemaEvolutionError: the specification has no such typed values.
     """
     names = [field.name for field in stored]
     if _as_binary(stored.field(METADATA).type) is None:
@@ -192,8 +194,8 @@ def _as_binary(kind: ArrowType) -> ArrowType | None:
     return kind if is_bytes or pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
 
 
-def _unsupported(column: str, path: str, actual: str) -> UnsupportedTableError:
-    return UnsupportedTableError("VARIANT", f"{actual}, in column {column} of {path}", _SUPPORTED)
+def _unsupported(column: str, path: str, actual: str) -> SchemaEvolutionError:
+    return SchemaEvolutionError(column, actual, _SUPPORTED, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,10 @@ from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.releases import Series
 from hudi_bridge.schema.avro import Defaults, arrow_schema, iter_defaults, parse_avro_schema
+from hudi_bridge.schema.avro_types import VARIANT_FIELD
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, to_arrow
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
+from hudi_bridge.schema.variants import VARIANT_PARTS, is_shredded
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
@@ -323,13 +325,22 @@ def _parquet_file(storage: Storage, path: str, opened: pa.NativeFile) -> pq.Parq
 
 
 def _as_in_avro(stored: pa.Schema) -> pa.Schema:
-    """The columns with the types that the schemas of commits have: Avro has no numbers of one or two bytes."""
-    return pa.schema([pa.field(field.name, _avro_type(field.type)) for field in stored])
+    """The columns with the types that the schemas of commits have: Avro has no numbers of one or two bytes.
+
+    A VARIANT is known by being shredded; another one is the struct of its parts.
+    """
+    return pa.schema([_avro_field(field) for field in stored])
+
+
+def _avro_field(field: "pa.Field[Any]") -> "pa.Field[Any]":
+    if pa.types.is_struct(field.type) and is_shredded(field.type, VARIANT_PARTS):
+        return pa.field(field.name, VARIANT_PARTS, metadata=VARIANT_FIELD)
+    return pa.field(field.name, _avro_type(field.type))
 
 
 def _avro_type(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.StructType):
-        return pa.struct([pa.field(child.name, _avro_type(child.type)) for child in kind])
+        return pa.struct([_avro_field(child) for child in kind])
     if isinstance(kind, pa.ListType):
         return pa.list_(pa.field("element", _avro_type(kind.value_type)))
     if isinstance(kind, pa.MapType):

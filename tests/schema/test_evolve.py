@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge.errors import SchemaEvolutionError, UnsupportedTableError
+from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.avro_types import VARIANT_FIELD
 from hudi_bridge.schema.evolve import Evolution, FloatsByText, StoredAs, plan_evolution
 from hudi_bridge.schema.internal import (
@@ -189,7 +189,7 @@ class TestByName:
         expected = [{"v": {"metadata": b"\x01\x00\x00", "value": b"\x14\x07\x00\x00\x00"}}, {"v": None}]
         for query in (plain, pa.schema([variant]), plain):
             if query is plain:
-                with pytest.raises(UnsupportedTableError, match="typed_value"):
+                with pytest.raises(SchemaEvolutionError, match="typed_value"):
                     plan(file, query)
             else:
                 assert evolved(rows, file, query) == expected

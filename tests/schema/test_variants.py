@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_bridge.errors import UnsupportedTableError
+from hudi_bridge.errors import SchemaEvolutionError
 from hudi_bridge.schema.variants import MalformedVariantError, is_shredded, plan_shredded
 from tests.support.variants import Primitive, decoded
 
@@ -271,7 +271,7 @@ class TestLists:
     ],
 )
 def test_types_that_are_not_specified_are_refused(kind: pa.DataType, reason: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=f"{reason}.*f.parquet"):
+    with pytest.raises(SchemaEvolutionError, match=f"f.parquet: .*{reason}"):
         plan_shredded(kind, PARTS, "v", "f.parquet")
 
 
