@@ -49,6 +49,7 @@ _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.re
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
 _META_FIELDS_KEY = "hoodie.meta.fields.mode"
+_USUAL_LAYOUT = "default"
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format", _META_FIELDS_KEY)
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
 _LOG_FORMAT_KEYS = ("hoodie.table.log.file.format", "hoodie.table.rt.file.format")
@@ -399,6 +400,10 @@ def _refuse_unsupported(properties: Mapping[str, str], layout: TableLayout) -> N
     table_format = properties.get("hoodie.table.format") or "native"
     if table_format.lower() != "native":
         raise UnsupportedTableError("table format", table_format, "native")
+    # In an LSM tree, rows of one key in a base file are merged, too, and delete markers count there.
+    storage_layout = properties.get("hoodie.table.storage.layout") or _USUAL_LAYOUT
+    if storage_layout.lower() != _USUAL_LAYOUT:
+        raise UnsupportedTableError("storage layout", storage_layout, _USUAL_LAYOUT)
     base_file_format = _first(properties, _BASE_FORMAT_KEYS) or "PARQUET"
     if base_file_format.upper() not in BASE_FILE_FORMATS:
         raise UnsupportedTableError("base file format", base_file_format, ", ".join(BASE_FILE_FORMATS))

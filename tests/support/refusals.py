@@ -240,6 +240,11 @@ REFUSALS = (
         read=_with_properties(hoodie_table_format="iceberg"),
     ),
     Refusal(
+        what="Table whose file groups are LSM trees",
+        why="no release writes them, and their rows are merged otherwise",
+        read=_with_properties(hoodie_table_storage_layout="lsm_tree"),
+    ),
+    Refusal(
         what="Timeline layout of another version",
         why="a table that was upgraded or downgraded in part",
         read=_with_properties(hoodie_timeline_layout_version="1"),
