@@ -356,7 +356,7 @@ class HudiDataset(ds.FileSystemDataset):
             columns = self.schema.names if meta_columns else own_columns(self.schema.names)
         request = self._request(list(column_names(columns)), None)
         request = replace(request, record_keys=spellings_of(keys, self.context), is_materialized=True)
-        schema = pa.schema([self.schema.field(name) for name in request.columns])
+        schema = pa.schema(list(map(self.schema.field, request.columns)))
         read = partial(self._batches, request, use_threads=True, partition_path=partition_path)
         return BatchScanner(schema, read, self._replanning).to_table()
 
@@ -396,7 +396,7 @@ class HudiDataset(ds.FileSystemDataset):
             columns = own_images(self.schema) if is_changes else own_columns(self.schema.names)
         names = self._names(columns)
         request = self._request(names, filter)
-        schema = pa.schema([self.schema.field(name) for name in names])
+        schema = pa.schema(list(map(self.schema.field, names)))
         read = partial(self._batches, request, use_threads=use_threads)
         read_all = partial(self._batches, replace(request, is_materialized=True), use_threads=use_threads)
         if not isinstance(columns, Mapping):

@@ -17,6 +17,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.display import html_of_properties, size_text
 from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.common.operations import operation
+from hudi_bridge.common.threads import run_at_once
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import QueryError
 from hudi_bridge.indexes.metadata_table import MetadataTable
@@ -524,6 +525,9 @@ class HudiTable:
 
     def _selection(self, query_type: QueryType, as_of: InstantLike | None) -> "pruning.SplitSelection":
         planner = self.planner(as_of)
+        if not planner.state.storage.is_local:
+            # Both take several requests one after another.
+            run_at_once(lambda: planner.query_schema, planner.files.fetch_ahead)
         is_newest = planner.state.instant == self._state.instant
         return self._selection_of(SnapshotPlan(planner, query_type), is_newest=is_newest)
 

@@ -348,6 +348,11 @@ def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], ma
     return [results[number] for number in range(len(sources))]
 
 
+def run_at_once(*calls: Callable[[], object]) -> list[object]:
+    """The results of some calls, each made by a thread; raises the first error of any."""
+    return map_in_threads(lambda call: call(), calls, len(calls))
+
+
 def map_while_waiting(function: Callable[[Item], Result], items: Sequence[Item], max_threads: int) -> list[Result]:
     """As ``map_in_threads``; but if the first calls hardly wait, all are made in this thread.
 

@@ -185,15 +185,7 @@ def parse_block(source: ByteSource, offset: int, path: str) -> LogBlock:
         CorruptLogFileError: the parts of the block do not add up to its size.
         UnsupportedTableError: the log format version or the block type is unknown.
     """
-    start = offset + len(MAGIC)
-    size, version, type_number, entries = BLOCK_START.unpack(source.at(start, BLOCK_START.size))
-    end = offset + UNCOUNTED_SIZE + size
-    if version != LOG_FORMAT_VERSION:
-        raise UnsupportedTableError(
-            "log format version", f"{version} in {path} at byte {offset}", str(LOG_FORMAT_VERSION)
-        )
-    block_type = _block_type(type_number, offset, path)
-    header, position = _parse_entries(source, start + BLOCK_START.size, entries, end, path)
+    block_type, version, header, position, end = _parse_start(source, offset, path)
     content_offset = position + SIZE_FIELD.size
     _require(content_offset <= end, position, path)
     (content_length,) = SIZE_FIELD.unpack(source.at(position, SIZE_FIELD.size))
@@ -214,6 +206,29 @@ def parse_block(source: ByteSource, offset: int, path: str) -> LogBlock:
         content_offset=content_offset,
         size_bytes=end - offset,
     )
+
+
+def schema_at(source: ByteSource, offset: int, path: str) -> str | None:
+    """The schema in the header of the block whose magic is at ``offset``; None if it is no data block.
+
+    Nothing behind the header is read or checked. Raises like ``parse_block``.
+    """
+    block_type, _, header, _, _ = _parse_start(source, offset, path)
+    return None if BLOCK_KINDS[block_type].rows is None else header.get(HeaderKey.SCHEMA)
+
+
+def _parse_start(source: ByteSource, offset: int, path: str) -> tuple[BlockType, int, Mapping[int, str], int, int]:
+    """The type, format version and header of a block, and where its header and the block end."""
+    start = offset + len(MAGIC)
+    size, version, type_number, entries = BLOCK_START.unpack(source.at(start, BLOCK_START.size))
+    end = min(offset + UNCOUNTED_SIZE + size, source.size)
+    if version != LOG_FORMAT_VERSION:
+        raise UnsupportedTableError(
+            "log format version", f"{version} in {path} at byte {offset}", str(LOG_FORMAT_VERSION)
+        )
+    block_type = _block_type(type_number, offset, path)
+    header, position = _parse_entries(source, start + BLOCK_START.size, entries, end, path)
+    return block_type, version, header, position, end
 
 
 def parse_record_positions(block: LogBlock, base_instant_time: str, records: int) -> npt.NDArray[np.int64] | None:

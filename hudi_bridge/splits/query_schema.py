@@ -24,7 +24,9 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.config import TIMESTAMP_GENERATOR, MetaFieldsMode, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
-from hudi_bridge.logformat.layout import MAGIC
+from hudi_bridge.logformat.block import schema_at
+from hudi_bridge.logformat.layout import MAGIC, MIN_BLOCK_SIZE, UNCOUNTED_SIZE
+from hudi_bridge.logformat.native import parse_native_log_name
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.releases import Series
@@ -368,7 +370,10 @@ def with_operations(state: TableState, read_commit: tuple[Instant, CommitMetadat
 
 
 def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata] | None) -> Iterator[WriteStat]:
-    """The files of the newest commit that has written any."""
+    """The files of the newest commit that has written rows, the smallest first: those take the fewest requests.
+
+    Files that have nothing but deletes, as commits say, have no columns.
+    """
     for commit in islice(reversed(state.timeline.commits()), _MOST_COMMITS):
         try:
             metadata = (
@@ -379,8 +384,9 @@ def _newest_files(state: TableState, read_commit: tuple[Instant, CommitMetadata]
         except (CorruptTableError, DataFileGoneError):
             # A commit that is read for rows, too, is an error then.
             continue
-        if metadata.write_stats:
-            yield from metadata.write_stats
+        with_rows = [stat for stat in metadata.write_stats if stat.num_writes or not stat.num_deletes]
+        if with_rows:
+            yield from sorted(with_rows, key=lambda stat: stat.file_size_bytes)
             return
 
 
@@ -390,12 +396,27 @@ def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
     Raises:
         StorageError: the file cannot be read.
     """
-    stored = stored_schema(storage, stat.path)
     try:
-        return None if stored is None else stored.names
-    except HudiReadError:
+        stored = _first_of_log(storage, stat.path) or stored_schema(storage, stat.path)
+        names = None if stored is None else stored.names
+    except StorageError:
+        raise
+    except (FileNotFoundError, HudiReadError):
         # Whether it matters is found out when rows are read.
         return None
+    return names
+
+
+def _first_of_log(storage: Storage, path: str) -> StoredSchema | None:
+    """The columns of the first block of a log file, whose head is read alone; None if it is no such block."""
+    name = path.rpartition("/")[2]
+    if parse_log_file_name(name) is None or parse_native_log_name(name) is not None:
+        return None
+    with _open_parts(storage, path) as parts:
+        if parts.size < UNCOUNTED_SIZE + MIN_BLOCK_SIZE or parts.at(0, len(MAGIC)) != MAGIC:
+            return None
+        text = schema_at(parts, 0, path)
+    return StoredSchema(source=path, avro_text=text) if text else None
 
 
 def scan_heads(storage: Storage, path: str, size_bytes: int) -> ScanResult:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.common.caching import cached_property
-from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads, run_at_once
 from hudi_bridge.config import QueryType, read_table_config
 from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -216,15 +216,19 @@ class FolderListings:
         # One more is the folder .hoodie.
         if self.count == 0 and self._storage.has_more_folders("", _FEW_FOLDERS + 1):
             return False
-        top = self.entries("")
-        folders = folders_in(top)
-        if len(folders) + is_partition(top) > _FEW_FOLDERS:
+        if not self.may_be_few():
             return False
+        folders = folders_in(self.entries(""))
         self.fetch(folders, must_exist=False)
         listings = (self.entries(path, must_exist=False) for path in folders)
         return not self._may_hold_external and all(
             is_partition(listing) and not any(info.is_dir for info in listing) for listing in listings
         )
+
+    def may_be_few(self) -> bool:
+        """Whether the table's own folder has few folders; raises like ``are_few``."""
+        top = self.entries("")
+        return len(folders_in(top)) + is_partition(top) <= _FEW_FOLDERS
 
     def fetch(self, paths: Iterable[str], *, must_exist: bool) -> None:
         """Lists the folders that have not been listed yet, several at a time; raises like ``entries``."""
@@ -303,6 +307,20 @@ class TableFiles:
         """The listings of folders, with the index."""
         return self._listings
 
+    def fetch_ahead(self) -> None:
+        """Asks a store for all that the plan of a table with few folders needs, several requests at a time.
+
+        Does nothing once folders have been listed. Raises like ``file_slices``.
+        """
+        listings = self._listings
+        if listings.count or (listings.index is not None and not listings.may_be_few()):
+            return
+        run_at_once(
+            lambda: listings.are_few() and listings.state_after(self._state),
+            lambda: self._committed.by_folder,
+            lambda: self._timeline,
+        )
+
     @property
     def found_by(self) -> FileSource:
         """How the names of files are found if all partitions are asked for."""
@@ -365,8 +383,7 @@ class TableFiles:
         list_all = partial(list_partitions, self._state, *columns, row_filter, entries, notes)
         if self._state.storage.is_local:
             return sorted(list_all())
-        steps: list[Callable[[], object]] = [list_all, lambda: self._committed.by_folder]
-        partitions, _ = map_in_threads(lambda step: step(), steps, len(steps))
+        partitions, _ = run_at_once(list_all, lambda: self._committed.by_folder)
         return sorted(cast("list[str]", partitions))
 
     def _require_partitions(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, KeyedLocks, map_in_threads
 from hudi_bridge.errors import DataFileGoneError
 from hudi_bridge.releases import Series
 from hudi_bridge.storage.storage import Storage
@@ -32,6 +32,7 @@ _BYTES_IN_MEMORY = 8
 """About how many bytes of memory the metadata takes for each byte of its file."""
 _STAT_OF_1X = "prevBaseFile"
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
+_READING = KeyedLocks()
 ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
 """Partition paths with the ids of file groups that were replaced in them."""
 GroupId = tuple[str, str]
@@ -130,11 +131,17 @@ def read_commit_metadata(state: TableState, instant: Instant) -> CommitMetadata:
     # In layout 1, a compaction that was restored and run again has a file of the same name.
     removals = (Action.RESTORE, Action.ROLLBACK)
     key = (path, *(removal and removal.requested_time for removal in map(state.timeline.latest_completed, removals)))
-    metadata: CommitMetadata | None = state.storage.cache.get(key)
-    if metadata is None:
-        data = read_timeline_file(state.storage, path)
-        metadata = parse_commit_metadata(data, path)
-        state.storage.cache.put(key, metadata, _BYTES_IN_MEMORY * len(data))
+    cache = state.storage.cache
+    metadata: CommitMetadata | None = cache.get(key)
+    if metadata is not None:
+        return metadata
+    # A plan reads the newest commit for its columns while it reads all commits for their files.
+    with _READING.locked((id(cache), key)):
+        metadata = cache.get(key)
+        if metadata is None:
+            data = read_timeline_file(state.storage, path)
+            metadata = parse_commit_metadata(data, path)
+            cache.put(key, metadata, _BYTES_IN_MEMORY * len(data))
     return metadata
 
 

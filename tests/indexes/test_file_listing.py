@@ -173,9 +173,9 @@ def requests(case: str, options: dict[str, str], row_filter: pc.Expression | Non
     [
         # The folders of the table, of the metadata table's timeline, and of its files, and the table's timeline; a base
         # file and its logs, and what the commits of the metadata table have written. Or what those of the table have.
-        ("h_bloom_footer_0150", None, {"list": 4, "open": 21}, {"list": 5, "open": 8}),
-        ("h_bloom_footer_120", None, {"list": 4, "open": 21}, {"list": 5, "open": 8}),
-        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 4, "open": 21}, {"list": 3, "open": 8}),
+        ("h_bloom_footer_0150", None, {"list": 4, "open": 21}, {"list": 5, "open": 7}),
+        ("h_bloom_footer_120", None, {"list": 4, "open": 21}, {"list": 5, "open": 7}),
+        ("h_bloom_footer_120", pc.field("part") == "a", {"list": 4, "open": 21}, {"list": 3, "open": 7}),
     ],
 )
 def test_requests(

@@ -17,6 +17,7 @@ from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.retries import may_pass, retry_seconds, with_retries
 from hudi_bridge.storage.storage import Storage
 from tests.support.counting_files import CountingFileSystem
+from tests.support.golden_cases import golden_table
 from tests.support.s3_server import S3Server
 from tests.support.table_writer import TableWriter, at, sorted_column
 
@@ -263,6 +264,20 @@ def test_clients_of_arrow_ask_for_the_size_as_well(store: S3Server) -> None:
     assert values(table) == EXPECTED
     assert traffic.requests == {"HEAD": 2 * SLICES, "GET": 2 * SLICES}
     assert set(traffic.by_file.values()) == {2}
+
+
+@pytest.mark.parametrize(
+    ("table", "rounds"), [("n_merge_every_120", 7), ("h_all_indexes_120", 8), ("w_operation_120", 6)]
+)
+def test_a_plan_asks_for_few_things_one_after_another(table: str, rounds: int) -> None:
+    # Arrow asks for the size of each file before it reads it: properties (2), the timeline (1), the newest commit (2).
+    # Folders, other commits and at last the timeline are read beside it. A file with rows follows, if the properties do
+    # not say whether rows have operations (2). A commit of deletes has no such file.
+    folder = Path(golden_table(table))
+    with S3Server(folder.parents[1], latency=0.2).running() as store:
+        opened = HudiTable.open(store.uri(f"{folder.parent.name}/{folder.name}"))
+        assert list(opened.snapshot().splits())
+        assert store.traffic.rounds <= rounds
 
 
 def test_the_wait_for_requests_is_hidden(store: S3Server) -> None:

@@ -22,6 +22,7 @@ _DATE = "Thu, 01 Jan 2026 00:00:00 GMT"
 class Traffic:
     """What was asked for: requests by kind (``LIST``, ``HEAD``, ``GET``), those by file name, and bytes sent.
 
+    ``rounds`` is the length of the longest chain of requests, each of which came when the one before it was answered.
     ``request_seconds`` are those of all requests together, ``busy_seconds`` those in which there was at least one.
     """
 
@@ -29,6 +30,7 @@ class Traffic:
     by_file: Counter[str] = field(default_factory=Counter)
     sent_bytes: int = 0
     most_at_once: int = 0
+    rounds: int = 0
     request_seconds: float = 0.0
     busy_seconds: float = 0.0
 
@@ -113,7 +115,7 @@ class S3Server:
     @contextmanager
     def _counting(self) -> Iterator[None]:
         """A context for one request, which counts among those at the same time."""
-        begun = self._loop.time()
+        begun, number = self._loop.time(), self.traffic.rounds + 1
         if not self._at_once:
             self._busy_since = begun
         self._at_once += 1
@@ -122,6 +124,7 @@ class S3Server:
             yield
         finally:
             self._at_once -= 1
+            self.traffic.rounds = max(self.traffic.rounds, number)
             ended = self._loop.time()
             self.traffic.request_seconds += ended - begun
             if not self._at_once:
