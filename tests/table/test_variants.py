@@ -33,8 +33,12 @@ def test_parts_are_those_that_hudi_reads(query: GoldenQuery) -> None:
 def test_duckdb_knows_the_type(query: GoldenQuery) -> None:
     with duckdb.connect() as connection:
         attached = hudi_bridge.connectors.duckdb.attach(connection, str(query.table), name="t")
-        found = attached.connection.sql("SELECT id, typeof(v), v.updated::BOOLEAN, v.new_field::INT FROM t").fetchall()
-    assert found == [(1, "VARIANT", True, 123)]
+        [(kind,)] = attached.connection.sql("SELECT typeof(v) FROM t").fetchall()
+        if int(duckdb.__version__.split(".")[0]) < 2:
+            assert kind == 'STRUCT("value" BLOB, metadata BLOB)'
+            return
+        fields = attached.connection.sql("SELECT id, v.updated::BOOLEAN, v.new_field::INT FROM t").fetchall()
+    assert (kind, fields) == ("VARIANT", [(1, True, 123)])
 
 
 @pytest.mark.parametrize("query", SNAPSHOTS, ids=lambda query: query.name)
