@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hudi_bridge.common.caching import cached_property
-from hudi_bridge.errors import HudiReadError, QueryError
+from hudi_bridge.errors import HudiReadError, QueryError, StorageError
 from hudi_bridge.inspection.rows import (
     ReadInstant,
     active_commits,
@@ -34,6 +34,7 @@ from hudi_bridge.splits.file_slice import (
     stored_path,
 )
 from hudi_bridge.splits.file_system_view import (
+    TimelineView,
     build_file_groups,
     latest_snapshot_slice,
     view_timeline,
@@ -59,6 +60,7 @@ class SliceState(StrEnum):
     LATER = "later"
     PENDING = "pending"
     FAILED = "failed"
+    UNKNOWN = "unknown"
 
 
 _ENDED = (SliceState.SUPERSEDED, SliceState.REPLACED)
@@ -82,7 +84,8 @@ class SliceVersion:
 class GroupHistory:
     """All slices of a file group, oldest first, and its files of change data.
 
-    A group of which nothing could be read has a ``problem`` and no slices.
+    Files that cannot be told apart are a group with a ``problem`` and no slices. If a replace commit or a plan cannot
+    be read, each group has the ``problem``, and the state of its slices is ``unknown``.
     """
 
     partition_path: str
@@ -99,11 +102,17 @@ class FileGroupHistories:
         """The file groups as of the planner's instant.
 
         Raises:
-            CorruptTableError: a replace commit or the plan of a pending compaction is damaged.
+            StorageError: a file of the timeline cannot be read.
         """
         self._planner = planner
         self._state = planner.state
-        self._view = view_timeline(planner.state)
+        self._problem: str | None = None
+        try:
+            self._view = view_timeline(planner.state)
+        except StorageError:
+            raise
+        except HudiReadError as error:
+            self._problem, self._view = str(error), _view_without_plans(planner.state)
         self._pending = planner.state.timeline.pending_times()
 
     def of_partitions(self, within: Iterable[str] | None = None) -> Iterator[GroupHistory]:
@@ -143,11 +152,18 @@ class FileGroupHistories:
             versions = [*self._versions(group), *map(self._unfinished, others[file_id])]
             versions.sort(key=lambda version: version.file_slice.base_instant_time)
             yield GroupHistory(
-                partition_path=path, file_id=file_id, versions=tuple(versions), change_files=tuple(changes[file_id])
+                partition_path=path,
+                file_id=file_id,
+                versions=tuple(versions),
+                change_files=tuple(changes[file_id]),
+                problem=self._problem,
             )
 
     def _versions(self, group: FileGroup) -> Iterator[SliceVersion]:
         view = self._view
+        if self._problem is not None:
+            yield from (SliceVersion(file_slice=part, state=SliceState.UNKNOWN) for part in group.slices)
+            return
         replaced = view.replaced.get((group.partition_path, group.file_id))
         if replaced is not None and replaced <= view.query_instant:
             for part in group.slices:
@@ -192,6 +208,20 @@ class FileGroupHistories:
         except HudiReadError:
             # The list of files does not need it; doctor tells of damaged cleans.
             return None
+
+
+def _view_without_plans(state: TableState) -> TimelineView:
+    """The timeline as if no compaction were pending and nothing had been replaced."""
+    return TimelineView(
+        logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
+        has_native_logs=state.config.layout.has_native_logs,
+        query_instant=state.instant,
+        is_committed=state.timeline.is_committed,
+        completion_time_of=state.timeline.completion_time_of,
+        pending_compactions={},
+        replaced={},
+        base_extension=state.config.base_file_format.lower(),
+    )
 
 
 def paths_of(file_slice: FileSlice) -> set[str]:
@@ -264,7 +294,8 @@ def inspect_all_slices(
 
     ``state`` is ``current`` (read by the snapshot), ``superseded`` by a later slice or ``replaced`` by a clustering or
     an overwrite (``ended_by`` names the instant), ``later`` than ``as_of``, ``pending`` or ``failed``, of a write that
-    never completed. ``waits_for_cleaner`` is as in ``SliceVersion``. ``operation``, ``rows_written`` and
+    never completed. It is ``unknown`` if a replace commit, or the plan of a pending compaction, cannot be read.
+    ``waits_for_cleaner`` is as in ``SliceVersion``. ``operation``, ``rows_written`` and
     ``committed_size_bytes`` are what commits on the active timeline say of the slice's files, null if none does.
     Where files cannot be told apart, or the commit of one cannot be read, a row has the ``problem``.
 
@@ -275,8 +306,7 @@ def inspect_all_slices(
         archived: whether archived commits tell of files, too.
 
     Raises:
-        CorruptTableError: a replace commit, or the plan of a pending compaction, is damaged.
-        StorageError: a folder cannot be listed.
+        StorageError: a folder cannot be listed, or a file of the timeline cannot be read.
     """
     planner = table.planner(as_of)
     commits = FilesOfCommits(planner.state, archived=archived)
@@ -306,7 +336,7 @@ def inspect_file_group(
 
     Raises:
         QueryError: no partition has such a file group.
-        CorruptTableError, StorageError: as for ``inspect_all_slices``.
+        StorageError: as for ``inspect_all_slices``.
     """
     planner = table.planner(as_of)
     commits = FilesOfCommits(planner.state, archived=archived)
@@ -378,13 +408,14 @@ def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: Fil
         "log_paths": [log.path for log in part.log_files],
         "rows_written": sum(file.stat.num_writes for file in known) if known else None,
         "committed_size_bytes": sum(file.stat.file_size_bytes for file in known) if known else None,
-        "problem": commits.problem_of((part.base_instant_time, *(log.name.instant_time for log in part.log_files))),
+        "problem": history.problem
+        or commits.problem_of((part.base_instant_time, *(log.name.instant_time for log in part.log_files))),
     }
 
 
 def _file_rows(history: GroupHistory, commits: FilesOfCommits) -> Iterator[Mapping[str, Any]]:
     group: dict[str, Any] = {"partition_path": history.partition_path, "file_id": history.file_id or None}
-    if history.problem is not None:
+    if history.problem is not None and not history.versions:
         yield group | {"problem": history.problem}
     for version in history.versions:
         part = version.file_slice
@@ -393,6 +424,7 @@ def _file_rows(history: GroupHistory, commits: FilesOfCommits) -> Iterator[Mappi
             "state": str(version.state),
             "ended_by": version.ended_by,
             "waits_for_cleaner": version.waits_for_cleaner,
+            "problem": history.problem,
         }
         if part.base_file is not None:
             base = part.base_file
@@ -407,7 +439,8 @@ def _file_row(kind: str, path: str, instant_time: str, size_bytes: int, commits:
     row: dict[str, Any] = {"kind": kind, "path": path, "instant_time": instant_time, "size_bytes": size_bytes}
     known = commits.by_path.get(path)
     if known is None:
-        return row | {"problem": commits.problem_of((instant_time,))}
+        problem = commits.problem_of((instant_time,))
+        return row if problem is None else row | {"problem": problem}
     stat = known.stat
     return row | {
         "instant_time": known.commit.requested_time,

@@ -173,7 +173,7 @@ class _LogsOfTable:
         folder = (self._path or "").rpartition("/")[0]
         has_any = False
         for group in FileGroupHistories(self.planner).of_partitions([folder] if folder else None):
-            if group.problem is not None and self._file_id is None:
+            if group.problem is not None and self._file_id is None and not group.versions:
                 whole = _LogSlice(partition_path=group.partition_path, file_id=None, base_instant_time=None, logs=())
                 yield whole, [_Problem(log=None, reason=group.problem)]
             if self._file_id not in (None, group.file_id):
@@ -279,6 +279,8 @@ def _why_not_read(version: SliceVersion) -> str | None:
             return f"its file slice was superseded by {version.ended_by}"
         case SliceState.REPLACED:
             return f"its file group was replaced by {version.ended_by}"
+        case SliceState.UNKNOWN:
+            return "unknown: what became of its file slice cannot be told"
     return None
 
 
@@ -309,7 +311,6 @@ def inspect_log_blocks(
 
     Raises:
         QueryError: there is no such log file or file group.
-        CorruptTableError: the timeline is damaged.
         StorageError: a folder cannot be listed, or a file cannot be read.
     """
     logs = _LogsOfTable(table, path, file_id, as_of)
@@ -346,7 +347,7 @@ def inspect_log_records(
 
     Raises:
         QueryError: there is no such log file or file group, or a column or the filter does not fit the table.
-        CorruptTableError: the timeline is damaged.
+        CorruptTableError: the columns of the table cannot be read.
         StorageError: a folder cannot be listed, or a file cannot be read.
         UnsupportedTableError: a record key field has a type whose text is not known.
     """

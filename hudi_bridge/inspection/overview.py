@@ -48,6 +48,7 @@ TIMELINE_SCHEMA = arrow_schema(
     state=pa.string(),
     completion_time=pa.string(),
     archived=pa.bool_(),
+    problem=pa.string(),
 )
 FILE_SLICES_SCHEMA = arrow_schema(
     partition_path=pa.string(),
@@ -97,33 +98,36 @@ TABLE_SCHEMA = arrow_schema(
 def inspect_timeline(table: HudiTable, *, archived: bool = False) -> pa.Table:
     """One row per instant of the active timeline, oldest first; ``completion_time`` is null if Hudi records none.
 
-    With ``archived``, the instants of the archived timeline as well, which are all completed.
+    With ``archived``, the instants of the archived timeline as well, which are all completed; if it cannot be read, a
+    row with the ``problem``.
 
     Raises:
-        CorruptTimelineError, CorruptLogFileError: a file of the archived timeline is missing or damaged.
+        StorageError: a file of the archived timeline cannot be read.
     """
     state = table.planner().state
     active = {(instant.requested_time, instant.comparable_action) for instant in table.timeline.instants}
-    older = [
-        instant
-        for instant in (load_archived_instants(state) if archived else ())
-        if (instant.requested_time, instant.comparable_action) not in active
-    ]
+    problem: list[Mapping[str, Any]] = []
+    older: list[Instant] = []
+    try:
+        archive = load_archived_instants(state) if archived else ()
+        older = [entry for entry in archive if (entry.requested_time, entry.comparable_action) not in active]
+    except StorageError:
+        raise
+    except HudiReadError as error:
+        problem = [{"archived": True, "problem": str(error)}]
     rows = [(instant, True) for instant in older] + [(instant, False) for instant in table.timeline.instants]
     rows.sort(key=lambda row: row[0].requested_time)
-    return rows_to_table(
-        TIMELINE_SCHEMA,
-        (
-            {
-                "requested_time": instant.requested_time,
-                "action": str(instant.action),
-                "state": instant.state.name.lower(),
-                "completion_time": instant.completion_time,
-                "archived": is_archived,
-            }
-            for instant, is_archived in rows
-        ),
+    shown = (
+        {
+            "requested_time": instant.requested_time,
+            "action": str(instant.action),
+            "state": instant.state.name.lower(),
+            "completion_time": instant.completion_time,
+            "archived": is_archived,
+        }
+        for instant, is_archived in rows
     )
+    return rows_to_table(TIMELINE_SCHEMA, (*problem, *shown))
 
 
 def inspect_file_slices(table: HudiTable, as_of: InstantLike | None = None) -> pa.Table:

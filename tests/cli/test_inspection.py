@@ -10,7 +10,7 @@ import pytest
 from hudi_bridge.common.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
-from tests.support.golden_cases import golden_table, golden_trips
+from tests.support.golden_cases import golden_merger_table, golden_table, golden_trips
 from tests.support.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
@@ -225,6 +225,35 @@ def test_a_clean_is_shown_with_its_files(hudi_bridge: Call) -> None:
     assert re.search(r"^policy +KEEP_LATEST_COMMITS$", text, re.MULTILINE)
     files = rows_of(hudi_bridge("show", table, str(clean["requested_time"]), "--files", "-f", "json"))
     assert len(files) == clean["files_done"]
+
+
+def test_what_is_archived_is_shown_when_asked_for(hudi_bridge: Call) -> None:
+    table = str(golden_table("d_archived_120"))
+    for command in (["timeline"], ["timeline", "--details"], ["cleans"], ["stats", "amplification"]):
+        arguments = [command[0], table, *command[1:], "-f", "json"]
+        active, every = rows_of(hudi_bridge(*arguments)), rows_of(hudi_bridge(*arguments, "--archived"))
+        assert [row for row in every if not row["archived"]] == active
+        assert len(every) > len(active)
+    clean = next(row for row in rows_of(hudi_bridge("cleans", table, "--archived", "-f", "json")) if row["archived"])
+    assert "policy            KEEP_LATEST_COMMITS" in hudi_bridge("show", table, str(clean["requested_time"])).text
+    files = rows_of(hudi_bridge("show", table, str(clean["requested_time"]), "--plan", "-f", "json"))
+    assert len(files) == clean["files_done"]
+    assert rows_of(hudi_bridge("slices", table, "--all", "--archived", "-f", "json"))
+
+
+@pytest.mark.parametrize("arguments", [("slices",), ("stats", "sizes")])
+def test_what_no_archive_tells_of(hudi_bridge: Call, story: str, arguments: tuple[str, ...]) -> None:
+    outcome = hudi_bridge(arguments[0], story, *arguments[1:], "--archived")
+    assert outcome.code == 2
+    assert "--archived" in outcome.err
+
+
+def test_records_of_logs_need_no_payload(hudi_bridge: Call) -> None:
+    table = str(golden_merger_table() / "table")
+    every = rows_of(hudi_bridge("log", table, "--records", "-f", "json"))
+    some = rows_of(hudi_bridge("log", table, "--records", "--where", "id = 'k0'", "--columns", "id", "-f", "json"))
+    assert 0 < len(some) < len(every)
+    assert all(row["row"] == {"id": "k0"} for row in some)
 
 
 def test_partitions_and_figures(hudi_bridge: Call, story: str) -> None:

@@ -37,6 +37,12 @@ def test_all_views_are_there_under_the_name_of_the_table(hudi_bridge: Call, stor
     }
 
 
+def test_views_of_what_is_in_the_table_are_made_when_they_are_named(hudi_bridge: Call, story: str) -> None:
+    statement = "SELECT count(*) AS n FROM a_story_v9_120_log_blocks WHERE counts"
+    assert hudi_bridge("sql", story, statement).text == '"n"\n10\n'
+    assert "log_blocks" not in hudi_bridge("sql", story, "SHOW TABLES").text
+
+
 def test_times_are_in_utc(hudi_bridge: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
     outcome = hudi_bridge("sql", str(golden_table("f_types_120")), "SELECT tm FROM t WHERE id = 'k0062'", "-f", "json")

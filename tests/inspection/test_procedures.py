@@ -534,8 +534,11 @@ _SCHEMAS = ("schema", "latest_schema")
 
 def of_hudi(answer: ProcedureAnswer, table: HudiTable) -> Iterator[Row]:
     """The rows of Hudi, with texts of several values taken apart, and paths as names."""
-    adapt = ADAPTED.get(answer.procedure, lambda row, _: row)
-    return (row for row in (adapt(dict(row), table) for row in answer.rows) if row is not None)
+    adapt = ADAPTED.get(answer.procedure)
+    for row in answer.rows:
+        adapted = dict(row) if adapt is None else adapt(dict(row), table)
+        if adapted is not None:
+            yield adapted
 
 
 def with_paths(row: Row, _: HudiTable) -> Row:

@@ -20,6 +20,7 @@ from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach_all
 from hudi_bridge.connectors.polars import scan
 from hudi_bridge.connectors.scratch import Scratch
+from hudi_bridge.inspection import VIEWS, inspect_log_blocks
 from hudi_bridge.storage.storage import Storage
 from tests.connectors.spark.answers_beside_writer import (
     Answer,
@@ -99,6 +100,18 @@ def test_engines(hdfs: HdfsCluster, trips: str, capfd: pytest.CaptureFixture[str
     assert scan(trips).select(pl.len()).collect().item() == rows
     assert run(("sql", trips, "SELECT count(*) AS n FROM trips", "--format", "json")) == 0
     assert json.loads(capfd.readouterr().out) == {"n": rows}
+
+
+def test_what_is_in_a_table(uploaded: dict[str, str]) -> None:
+    case, uri = next(iter(uploaded.items()))
+    local, table = HudiTable.open(golden_table(case)), HudiTable.open(uri)
+    for suffix, view in VIEWS.items():
+        expected, shown = (view.rows(opened, None) for opened in (local, table))
+        assert shown.schema == expected.schema
+        assert shown.num_rows == expected.num_rows, suffix
+    blocks = inspect_log_blocks(table)
+    assert blocks.equals(inspect_log_blocks(local))
+    assert blocks.num_rows
 
 
 @pytest.mark.parametrize("locality_wait", ["3s", "0"])

@@ -14,6 +14,8 @@ from hudi_bridge.connectors.duckdb import Lake, attach_all
 from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.engines import merged_slices
 from hudi_bridge.inspection import VIEWS, log_files
+from hudi_bridge.logformat.scan import ScanResult
+from hudi_bridge.splits.file_slice import LogFile
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
@@ -244,7 +246,8 @@ def test_names_tell_what_of_a_table_is_read(lake: Lake, name: str, rows: int) ->
 def rows_in(lake: Lake, statement: str) -> pa.Table:
     relation = lake.sql(statement)
     assert relation is not None
-    return relation.to_arrow_table()
+    rows: pa.Table = relation.to_arrow_table()
+    return rows
 
 
 @pytest.mark.parametrize("suffix", sorted(VIEWS))
@@ -278,10 +281,15 @@ def test_only_the_logs_of_the_file_groups_that_are_asked_for_are_read(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = rows_in(lake, "FROM lake.trips_log_records")
-    groups = every.column("file_id").unique().to_pylist()
+    groups = [str(file_id) for file_id in every.column("file_id").unique().to_pylist()]
     opened: list[str] = []
-    read = log_files._scan
-    monkeypatch.setattr(log_files, "_scan", lambda storage, log: opened.append(log.path) or read(storage, log))
+    scan = log_files._scan
+
+    def noted(storage: Storage, log: LogFile) -> ScanResult:
+        opened.append(log.path)
+        return scan(storage, log)
+
+    monkeypatch.setattr(log_files, "_scan", noted)
     some = rows_in(lake, f"FROM lake.trips_log_records WHERE file_id IN ('{groups[0]}', 'nowhere')")
     assert some.num_rows == every.column("file_id").to_pylist().count(groups[0]) > 0
     assert opened
