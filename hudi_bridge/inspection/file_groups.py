@@ -214,7 +214,7 @@ def _view_without_plans(state: TableState) -> TimelineView:
     """The timeline as if no compaction were pending and nothing had been replaced."""
     return TimelineView(
         logs_name_their_own_instant=state.config.layout.logs_name_their_own_instant,
-        has_native_logs=state.config.layout.has_native_logs,
+        native_log_formats=state.config.layout.native_log_formats,
         query_instant=state.instant,
         is_committed=state.timeline.is_committed,
         completion_time_of=state.timeline.completion_time_of,

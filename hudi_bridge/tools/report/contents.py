@@ -188,12 +188,17 @@ def gather(
     def part(name: str, read: Callable[[], _Part]) -> _Part | None:
         report_progress(name, 0, 0)
         try:
-            return read()
+            contents = read()
         except QueryError:
             raise
         except (HudiReadError, OSError, pa.ArrowException) as error:
             problems.append((name, str(error)))
             return None
+        if isinstance(contents, pa.Table):
+            # What cannot be read of it is in rows that say so, several of one file perhaps.
+            texts = dict.fromkeys(contents.column("problem").drop_null().to_pylist())
+            problems.extend((name, str(text)) for text in texts)
+        return contents
 
     commits = part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)
     histories = (part(f"story of {key!r}", partial(history_of, table, key)) for key in dict.fromkeys(keys))

@@ -464,7 +464,7 @@ def _histories(groups: Mapping[Group, Sequence[Mapping[str, Any]]], indexes: Map
             (
                 indexes[path],
                 _without_surrogates(file_id),
-                [_version_row(row, times, logs[id(row)]) for row in versions if row["problem"] is None],
+                [_version_row(row, times, logs[id(row)]) for row in versions if row["state"] is not None],
                 next((_without_surrogates(row["problem"]) for row in versions if row["problem"] is not None), None),
             )
             for (path, file_id), versions in groups.items()
