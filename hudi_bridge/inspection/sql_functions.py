@@ -22,6 +22,7 @@ from hudi_bridge.indexes.whole_records import WHOLE_RECORD
 from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, view_timeline
+from hudi_bridge.splits.partitions import QueryColumns
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.history import load_archived_states
 from hudi_bridge.timeline.instant import Instant, instant_file_name
@@ -139,12 +140,13 @@ def _totals(content: bytes, path: str) -> dict[str, int]:
     }
 
 
-def filesystem_view(table: HudiTable, sub_path: str = "") -> pa.Table:
+def filesystem_view(table: HudiTable, sub_path: str | None = "") -> pa.Table:
     """The file slices of all times in some folders, as far as the timeline has their writes, completed or not.
 
     ``sub_path`` is a glob pattern of Hadoop for the folders below the table: ``*`` stands for one level, and nothing
-    for the table's own folder. A slice without a base file has the size -1 and no path. ``Log_File_Scheduled`` is the
-    size of the log files with the instant of the slice. Files of change data count as log files.
+    for the table's own folder. None is for all partitions. A slice without a base file has the size -1 and no path.
+    ``Log_File_Scheduled`` is the size of the log files with the instant of the slice. Files of change data count as log
+    files.
 
     Raises:
         CorruptTableError: the plan of a pending compaction is damaged.
@@ -162,7 +164,7 @@ def filesystem_view(table: HudiTable, sub_path: str = "") -> pa.Table:
         FILESYSTEM_VIEW_SCHEMA,
         (
             _slice_row(table, part)
-            for folder in _folders(state, sub_path)
+            for folder in (_partitions(table) if sub_path is None else _folders(state, sub_path))
             for group in build_file_groups(folder, state.storage.list_directory(folder), view, with_changes=True)
             for part in group.slices
             if is_there(part.base_instant_time)
@@ -190,6 +192,10 @@ def _address(table: HudiTable, path: str) -> str:
     """The URI of a file as Hadoop writes it."""
     storage = table.storage
     return f"file:{storage.resolve(path)}" if storage.is_local else storage.location(path)
+
+
+def _partitions(table: HudiTable) -> Iterable[str]:
+    return table.planner().files.partitions(QueryColumns(pa.schema([]), ()), None)
 
 
 def _folders(state: TableState, sub_path: str) -> Iterable[str]:

@@ -34,6 +34,7 @@ from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.common.threads import most_at_once
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
+from hudi_bridge.connectors.duckdb.functions import SHOWN, create_macros
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
 from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
@@ -179,6 +180,7 @@ def attach(
     cache_bytes: int = CACHE_BYTES,
     meta_columns: bool = True,
     metadata_views: bool = False,
+    sql_functions: bool = False,
 ) -> "Attached":
     """Creates views of a table, named ``name`` and ``name`` with a suffix.
 
@@ -195,6 +197,7 @@ def attach(
     ``after``, and optionally ``up_to``, there are also views of that range of commits, as for ``HudiTable.incremental``
     and ``HudiTable.changes``. Without ``meta_columns``, the views of rows lack Hudi's own columns, and so do the images
     of changes. With ``metadata_views``, there is a view for each of ``hudi_bridge.inspection.VIEWS``.
+    With ``sql_functions``, there are the macros of ``connectors.duckdb.functions``, which take the ``name``.
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
@@ -226,6 +229,7 @@ def attach(
         merges,
         meta_columns=meta_columns,
         metadata_views=tuple(VIEWS) if metadata_views else (),
+        sql_functions=sql_functions,
     )
 
 
@@ -243,6 +247,7 @@ class Attached:
         *,
         meta_columns: bool = True,
         metadata_views: Collection[str] = (),
+        sql_functions: bool = False,
     ) -> None:
         """Creates the views, with those of the suffixes ``metadata_views``; raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
@@ -262,6 +267,7 @@ class Attached:
         self._metadata_suffixes = tuple(
             suffix for suffix, view in VIEWS.items() if suffix in metadata_views or view.is_usual
         )
+        self._functions = SHOWN if sql_functions else {}
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
         self._create_views()
@@ -277,7 +283,7 @@ class Attached:
     def names(self) -> tuple[str, ...]:
         """The names of all views."""
         range_suffixes = (INCREMENTAL, CHANGES) if self._commits else ()
-        suffixes = ("", READ_OPTIMIZED, *self._metadata_suffixes, *range_suffixes)
+        suffixes = ("", READ_OPTIMIZED, *self._metadata_suffixes, *self._functions, *range_suffixes)
         return tuple(self.name + suffix for suffix in suffixes)
 
     @property
@@ -344,6 +350,8 @@ class Attached:
         views = {name: self._rows(name, dataset) for name, dataset in datasets.items()}
         views |= {name: source.rows_in(self.connection) for name, source in sources.items()}
         self._view_schema.create(self.connection, views)
+        if self._functions:
+            create_macros(self.connection, is_temporary=not self._view_schema.is_in_memory)
         self._instant = datasets[self.name].instant
 
     def _datasets(self) -> dict[str, HudiDataset]:
@@ -372,6 +380,8 @@ class Attached:
         """The other views, by name."""
         table, errors, name = self.table, self._errors, self.name
         sources = {name + suffix: self._source(suffix) for suffix in self._metadata_suffixes}
+        for suffix, (schema, rows) in self._functions.items():
+            sources[name + suffix] = Source(schema, _read_table(partial(rows, table)), errors)
         if self._commits:
             incremental = table.incremental(*self._commits)
             names = incremental.schema.names
