@@ -5,7 +5,7 @@ a filter on completion times, the commits whose rows may pass are found once for
 readers of files understand; the filter itself is applied to rows with all columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from hudi_bridge.readers.filters import allowed_values
 from hudi_bridge.readers.request import RowRequest, SliceRead, SplitRead
 from hudi_bridge.readers.small_slices import SmallSlices
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN
-from hudi_bridge.splits.partitions import PartitionValues, matching_partitions
+from hudi_bridge.splits.partitions import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, stored_context
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.history import CompletionTimes
@@ -25,6 +25,8 @@ from hudi_bridge.timeline.instant import MISSING_MILLIS, SECONDS_LENGTH
 
 _UNKNOWN = ""
 """Stands for all commits whose completion time is not known."""
+_MOST_PARTS = 256
+"""Of so many parts of the timeline it is asked whether their commits may pass, which takes some ten milliseconds."""
 
 
 def with_commits_of_filter(request: RowRequest, storage: Storage, context: ReadContext) -> RowRequest:
@@ -32,20 +34,29 @@ def with_commits_of_filter(request: RowRequest, storage: Storage, context: ReadC
     times = context.completion_times
     if times is None or request.row_filter is None or COMPLETION_TIME_COLUMN not in request.filter_columns:
         return request
-    facts: dict[str, PartitionValues] = {
-        requested: (
-            (COMMIT_TIME_COLUMN, pa.scalar(requested, pa.string())),
-            (COMPLETION_TIME_COLUMN, pa.scalar(completed, pa.string())),
-        )
-        for requested, completed in times.by_request.items()
-    }
-    facts[_UNKNOWN] = ((COMPLETION_TIME_COLUMN, pa.scalar(None, pa.string())),)
-    passing = matching_partitions(storage, context.schema, request.row_filter, facts)
-    if _UNKNOWN in passing:
+    commits = sorted(times.by_request.items())
+    size = max(1, -(-len(commits) // _MOST_PARTS))
+    parts = {str(start): commits[start : start + size] for start in range(0, len(commits), size)}
+    guarantees = {name: [_guarantee(part)] for name, part in parts.items()}
+    guarantees[_UNKNOWN] = [pc.field(COMPLETION_TIME_COLUMN).is_null()]
+    passing = paths_that_may_pass(storage, request.row_filter, context.schema, guarantees)
+    requested = [time for name in passing for time, _ in parts.get(name, ())]
+    # A reader of few commits reads less at a time.
+    if _UNKNOWN in passing or 2 * len(requested) > len(commits):
         return request
     # Hudi sometimes adds milliseconds to an instant of seconds.
-    spelled = [*passing, *(time + MISSING_MILLIS for time in passing if len(time) == SECONDS_LENGTH)]
-    return request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(pa.array(spelled, pa.string())), context.schema)
+    requested += [time + MISSING_MILLIS for time in requested if len(time) == SECONDS_LENGTH]
+    return request.narrowed(pc.field(COMMIT_TIME_COLUMN).isin(pa.array(requested, pa.string())), context.schema)
+
+
+def _guarantee(commits: Sequence[tuple[str, str]]) -> pc.Expression:
+    """An expression that is true for the rows of commits that were requested one after the other."""
+    completed = [time for _, time in commits]
+    ends = (commits[0][0], commits[-1][0]), (min(completed), max(completed))
+    of_requests, of_completions = ((pa.scalar(least), pa.scalar(greatest)) for least, greatest in ends)
+    return range_guarantee(COMMIT_TIME_COLUMN, *of_requests, may_be_null=False) & range_guarantee(
+        COMPLETION_TIME_COLUMN, *of_completions, may_be_null=False
+    )
 
 
 def stored_read(read: "SplitRead[RealtimeFileSplit | SmallSlices]") -> "SplitRead[RealtimeFileSplit | SmallSlices]":

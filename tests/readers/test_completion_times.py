@@ -22,6 +22,7 @@ from hudi_bridge import (
 )
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.options import COMPLETION_TIMES_KEY, RANGE_VERSION_KEY
+from hudi_bridge.readers import completion_times
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN
 from tests.support.compare import differences
 from tests.support.golden_cases import CHANGE_KINDS, ROW_KINDS, golden_table
@@ -235,7 +236,9 @@ def test_splits_of_changes_give_the_times(tmp_path: Path) -> None:
     assert not differences(expected, pa.concat_tables(rows))
 
 
-def test_consecutive_filters_divide_the_rows() -> None:
+@pytest.mark.parametrize("parts", [1, 3, 256])
+def test_consecutive_filters_divide_the_rows(monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
+    monkeypatch.setattr(completion_times, "_MOST_PARTS", parts)
     rows = opened(golden_table(LAYOUT_2)).snapshot()
     field = pc.field(COMPLETION_TIME_COLUMN)
     times = sorted({completed for _, completed in pairs_of(rows.to_table())})
