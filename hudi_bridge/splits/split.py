@@ -183,7 +183,7 @@ def with_completion_times(context: ReadContext, times: CompletionTimes) -> ReadC
     """
     if COMPLETION_TIME_COLUMN in context.schema.names:
         actual = f"a column {COMPLETION_TIME_COLUMN}, and the option {COMPLETION_TIMES_KEY}"
-        raise UnsupportedTableError("columns", actual, "one of the two")
+        raise UnsupportedTableError("completion times", actual, "one of the two")
     if not context.schema.names:
         # Nothing has been written yet.
         return replace(context, completion_times=times)

@@ -407,6 +407,7 @@ REFUSALS = (
 ELSEWHERE = {
     "payload": "above, and docs/payloads.md: a payload where a merger belongs",
     "history of a record": "docs/payloads.md",
+    "completion times": "docs/incremental-and-changes.md, about the option for them",
     "partial update": "docs/payloads.md",
     "record merger": "docs/payloads.md",
     "changelog": "docs/table-properties.md",
