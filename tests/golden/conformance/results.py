@@ -140,15 +140,20 @@ def features_matrix(results: Sequence[Result], kinds: Collection[str]) -> list[l
 def _cells(keys: Collection[Key], results: Sequence[Result]) -> list[str]:
     """How many queries were asked, and a cell for each reader; empty if none was asked."""
     asked = {key for result in results for key in result.judgements if key in keys}
-    return [str(len(asked)), *(cell(result.counts(keys)) for result in results)] if asked else []
+    return [str(len(asked)), *(cell(result.counts(keys), len(asked)) for result in results)] if asked else []
 
 
-def cell(counts: Mapping[Verdict, int]) -> str:
-    """The counts of a cell, such as ``118, 3 wrong, 4 refused``: the first number are those that are equal."""
-    if not any(counts.values()):
+def cell(counts: Mapping[Verdict, int], queries: int) -> str:
+    """The counts of a cell, such as ``118, 3 wrong, 4 refused``: the first number are those that are equal.
+
+    Of a reader that was asked fewer queries than others, it says how many.
+    """
+    asked = sum(counts.values())
+    if not asked:
         return "not asked"
+    equal = str(counts.get(Verdict.EQUAL, 0)) + (f" of {asked}" if asked < queries else "")
     others = (f"{counts[verdict]} {verdict}" for verdict in Verdict if verdict != Verdict.EQUAL and counts.get(verdict))
-    return ", ".join([str(counts.get(Verdict.EQUAL, 0)), *others])
+    return ", ".join([equal, *others])
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

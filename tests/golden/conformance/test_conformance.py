@@ -200,9 +200,10 @@ def test_the_matrix_counts_verdicts_by_kind_and_by_feature() -> None:
 
 
 def test_a_cell_shows_what_is_equal_first() -> None:
-    assert cell({}) == "not asked"
-    assert cell({Verdict.EQUAL: 3}) == "3"
-    assert cell({Verdict.REFUSED: 2, Verdict.WRONG: 1, Verdict.TIMED_OUT: 0}) == "0, 1 wrong, 2 refused"
+    assert cell({}, 3) == "not asked"
+    assert cell({Verdict.EQUAL: 3}, 3) == "3"
+    assert cell({Verdict.REFUSED: 2, Verdict.WRONG: 1, Verdict.TIMED_OUT: 0}, 3) == "0, 1 wrong, 2 refused"
+    assert cell({Verdict.EQUAL: 3, Verdict.WRONG: 1}, 9) == "3 of 4, 1 wrong"
 
 
 def test_every_table_has_a_feature_of_each_topic_that_all_have() -> None:
