@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.connectors.trino import unmerged_tables
 from tests.golden.conformance.processes import Verdict
-from tests.golden.conformance.results import features_matrix, kept_results, kinds_matrix, markdown
+from tests.golden.conformance.results import Result, features_matrix, kept_results, kinds_matrix, markdown
 from tests.golden.conformance.suite import SUITE
 from tests.support import hudi_failures, refusals
 from tests.support.deviations import ANSWERED, BY_HAND, DEVIATING, REFUSED, TWINS, UNANSWERED
@@ -167,8 +167,8 @@ def _outcome(names: set[str], refused: set[str]) -> str:
 
 
 def readers() -> str:
-    """What other readers make of the golden tables, beside Hudi Bridge: the most equal answers first."""
-    results = sorted(kept_results(), key=lambda result: -result.counts(SUITE.keys())[Verdict.EQUAL])
+    """What other readers make of the golden tables, beside Hudi Bridge: the greatest share of equal answers first."""
+    results = sorted(kept_results(), key=_share_of_equal, reverse=True)
     names = [result.reader for result in results]
     lines = [
         READERS_BEGIN,
@@ -180,6 +180,10 @@ def readers() -> str:
         READERS_END,
     ]
     return "\n".join(lines)
+
+
+def _share_of_equal(result: Result) -> float:
+    return result.counts(SUITE.keys())[Verdict.EQUAL] / len(result.judgements)
 
 
 @dataclass(frozen=True, slots=True)
