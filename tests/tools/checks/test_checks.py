@@ -508,7 +508,7 @@ def test_positions_that_are_no_bitmap_or_a_very_long_one(tmp_path: Path) -> None
         if finding.check == "record-positions"
     ]
     assert [(finding.severity, finding.found) for finding in found] == [
-        (ERROR, "RECORD_POSITIONS that cannot be read"),
+        (ERROR, "RECORD_POSITIONS that cannot be read: Could not deserialize bitmap"),
         (INFO, f"{1 << 26} positions of the 1 records of a block"),
     ]
 
