@@ -26,7 +26,6 @@ from hudi_bridge.config import TIMESTAMP_GENERATOR, MetaFieldsMode, QueryType, T
 from hudi_bridge.errors import CorruptTableError, DataFileGoneError, HudiReadError, StorageError, UnsupportedTableError
 from hudi_bridge.logformat.block import schema_at
 from hudi_bridge.logformat.layout import MAGIC, MIN_BLOCK_SIZE, UNCOUNTED_SIZE
-from hudi_bridge.logformat.native import parse_native_log_name
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import ScanResult, block_before, scan_source
 from hudi_bridge.releases import Series
@@ -409,8 +408,8 @@ def _column_names(storage: Storage, stat: WriteStat) -> list[str] | None:
 
 def _first_of_log(storage: Storage, path: str) -> StoredSchema | None:
     """The columns of the first block of a log file, whose head is read alone; None if it is no such block."""
-    name = path.rpartition("/")[2]
-    if parse_log_file_name(name) is None or parse_native_log_name(name) is not None:
+    name = parse_log_file_name(path.rpartition("/")[2])
+    if name is None or name.file_format:
         return None
     with _open_parts(storage, path) as parts:
         if parts.size < UNCOUNTED_SIZE + MIN_BLOCK_SIZE or parts.at(0, len(MAGIC)) != MAGIC:
