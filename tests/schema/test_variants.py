@@ -30,7 +30,7 @@ def metadata_of(names: Sequence[str], width: int = 1) -> bytes:
 
 
 def encoded(value: Any, names: Sequence[str], width: int = 1) -> bytes:
-    """A value of objects, arrays, texts, ints and None; ``width`` is that of ids and offsets."""
+    """A value of objects, arrays, texts, ints and None; ``width`` is the least of ids and offsets."""
     if value is None:
         return NULL
     if isinstance(value, int):
@@ -40,6 +40,7 @@ def encoded(value: Any, names: Sequence[str], width: int = 1) -> bytes:
     items = value if isinstance(value, list) else [value[name] for name in sorted(value, key=str.encode)]
     parts = [encoded(item, names, width) for item in items]
     offsets = [sum(map(len, parts[:end])) for end in range(len(parts) + 1)]
+    width = max(width, (offsets[-1].bit_length() + 7) // 8)
     ids = [] if isinstance(value, list) else [names.index(name) for name in sorted(value, key=str.encode)]
     shift = 2 if isinstance(value, list) else 4
     header = (width - 1) | (0 if isinstance(value, list) else (width - 1) << 2) | 1 << shift
@@ -341,3 +342,23 @@ def test_random_values_are_what_was_shredded(kind: Any, rows: Sequence[tuple[Any
         {"metadata": metadata_of(names, width), **shred(value, kind, names, width)} for value, names, width in rows
     ]
     assert rebuilt(shredded(kind), stored) == [("value", as_decoded(value)) for value, _, _ in rows]
+
+
+HEADS = st.sampled_from(
+    [b"", NONE, metadata_of(["a", "b"]), metadata_of(["a"], 4)[:4], encoded({"b": 1}, ["a", "b"])[:6]]
+)
+
+
+@given(st.lists(st.tuples(HEADS, st.binary(max_size=12), HEADS, st.binary(max_size=12)), min_size=1, max_size=3))
+def test_any_bytes_are_rebuilt_or_refused(rows: Sequence[tuple[bytes, bytes, bytes, bytes]]) -> None:
+    kind = shredded(pa.struct([("a", group(pa.int8()))]))
+    typed = {"a": {"value": None, "typed_value": 1}}
+    stored = [
+        {"metadata": head + names, "value": start + rest, "typed_value": typed} for head, names, start, rest in rows
+    ]
+    try:
+        result = plan_shredded(kind, PARTS, "v", "f")(pa.array(stored, kind))
+    except MalformedVariantError:
+        return
+    result.validate(full=True)
+    assert len(result) == len(rows)
