@@ -29,7 +29,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.avro_cursors import Bools, Bytes, Cursors, DatumBytes, Ints, step_into_items, step_over
+from hudi_bridge.logformat.avro_cursors import (
+    MAX_BYTES,
+    Bools,
+    Bytes,
+    Cursors,
+    DatumBytes,
+    Ints,
+    step_into_items,
+    step_over,
+)
 from hudi_bridge.schema.avro_types import (
     NULL,
     VECTOR,
@@ -285,7 +294,7 @@ def read_array(avro: AvroType, cursors: Cursors) -> Array:
         case AvroFixed():
             if avro.logical is not None and avro.logical.name == VECTOR:
                 return _vectors(avro, cursors)
-            return _from_bytes(avro, cursors, np.full(len(cursors), avro.size_bytes, np.int64))
+            return _from_bytes(avro, cursors, avro.size_bytes)
         case AvroEnum():
             return _enums(avro, cursors)
         case AvroArray():
@@ -344,14 +353,15 @@ def _floats(avro: AvroPrimitive, cursors: Cursors) -> Array:
 
 
 def _strings(avro: AvroPrimitive, cursors: Cursors) -> Array:
-    return _from_bytes(avro, cursors, cursors.lengths(avro.kind))
+    length = cursors.common_number(MAX_BYTES)
+    return _from_bytes(avro, cursors, cursors.lengths(avro.kind) if length is None else length)
 
 
-def _from_bytes(avro: AvroPrimitive | AvroFixed, cursors: Cursors, lengths: Ints) -> Array:
+def _from_bytes(avro: AvroPrimitive | AvroFixed, cursors: Cursors, lengths: Ints | int) -> Array:
     arrow = arrow_type(avro)
     starts = cursors.skip(lengths, f"a value of {arrow}")
     if pa.types.is_decimal(arrow):
-        return decimal_array(cursors.source, starts, lengths, arrow)
+        return decimal_array(cursors.source, starts, np.broadcast_to(lengths, starts.shape), arrow)
     read = string_array if pa.types.is_string(arrow) else binary_array
     return read(cursors.source, starts, lengths)
 
@@ -452,13 +462,13 @@ def arrow_buffer(values: npt.NDArray[Any]) -> pa.Buffer:
     return pa.py_buffer(values.data)
 
 
-def binary_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
-    """A binary array of the byte ranges, which ascend and do not overlap."""
+def binary_array(source: DatumBytes, starts: Ints, lengths: Ints | int) -> Array:
+    """A binary array of the byte ranges, which ascend and do not overlap; all may have one length."""
     count = starts.size
     if not count:
         return pa.array([], pa.binary())
-    width = int(lengths[0])
-    if (lengths == width).all():
+    width = lengths if isinstance(lengths, int) else int(lengths[0])
+    if isinstance(lengths, int) or (lengths == width).all():
         # Keys and instants mostly have one length, so that whole windows can be copied at once.
         offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
         values = source.windows(starts, width)
@@ -471,15 +481,15 @@ def binary_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
     return ranges_and_gaps.take(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
-def string_array(source: DatumBytes, starts: Ints, lengths: Ints) -> Array:
-    """A string array of the byte ranges, which ascend and do not overlap.
+def string_array(source: DatumBytes, starts: Ints, lengths: Ints | int) -> Array:
+    """A string array of the byte ranges, which ascend and do not overlap; all may have one length.
 
     Raises:
         CorruptLogFileError: a range is not UTF-8.
     """
     binary = binary_array(source, starts, lengths)
     _, offsets, values = binary.buffers()
-    total = int(lengths.sum())
+    total = lengths * starts.size if isinstance(lengths, int) else int(lengths.sum())
     if values is not None and total and np.frombuffer(memoryview(values), np.uint8, total).max() >= _TOP_BIT:
         try:
             binary.cast(pa.string())

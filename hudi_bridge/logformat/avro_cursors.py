@@ -9,7 +9,7 @@ Source: "Binary Encoding" of the Avro specification.
 """
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -171,14 +171,46 @@ class Cursors:
 
         Otherwise returns None and moves no cursor.
         """
-        if not self.pos.size or np.count_nonzero(self.pos >= self.end):
+        number = self._common_byte(0)
+        return number if number is not None and number <= max_number and self._jump(1) else None
+
+    def skip_common_bytes(self) -> bool:
+        """Moves the cursors past byte sequences, or texts, of less than 64 bytes, if all have the same length.
+
+        Otherwise moves no cursor.
+        """
+        length = self._common_byte(0)
+        return length is not None and self._jump(1 + length)
+
+    def skip_common_optional(self, branches: Sequence[AvroType]) -> bool:
+        """As ``skip_common_bytes``, for the values of a union that are all of the same branch, of bytes or text."""
+        branch = self._common_byte(0)
+        if branch is None or branch >= len(branches) or not is_counted(branches[branch]):
+            return False
+        length = self._common_byte(1)
+        return length is not None and self._jump(2 + length)
+
+    def _common_byte(self, offset: int) -> int | None:
+        """The int of one byte, not below 0, at the offset from each cursor; None unless it is the same for all.
+
+        The bytes may lie behind the datums.
+        """
+        if not self.pos.size:
             return None
-        first = self.source.data[self.pos]
-        byte = int(first[0])
-        if byte >= _CONTINUATION_BIT or byte & 1 or byte >> 1 > max_number or np.count_nonzero(first != byte):
+        # Out of bounds, clipping takes the last byte; ``_jump`` refuses that later.
+        numbers = self.source.data[offset:].take(self.pos, mode="clip")
+        first = int(numbers[0])
+        if first >= _CONTINUATION_BIT or first & 1 or np.count_nonzero(numbers != first):
             return None
-        self.pos = self.pos + 1
-        return byte >> 1
+        return first >> 1
+
+    def _jump(self, width: int) -> bool:
+        """Moves the cursors by a number of bytes, unless one would pass the end of its datum."""
+        moved = self.pos + width
+        if np.count_nonzero(moved > self.end):
+            return False
+        self.pos = moved
+        return True
 
     def branches(self, count: int) -> Ints:
         """The next branch numbers of a union of ``count`` branches."""
@@ -190,6 +222,17 @@ class Cursors:
         )
         return branches
 
+    def skip_numbers(self) -> None:
+        """Moves the cursors past ints or longs."""
+        what = "a number"
+        self.refuse(self.pos >= self.end, f"the end before {what}", "the record's remaining fields")
+        widths: Ints | int = 1
+        longer = self.source.data[self.pos] >= _CONTINUATION_BIT
+        if np.count_nonzero(longer):
+            widths = _number_widths(self.source, self.pos, longer)
+            self.refuse(widths > _MAX_VARINT_BYTES, f"{what} of more than 64 bits", "a number of at most 64 bits")
+        self.skip(widths, what)
+
     def _unsigned(self, first: Bytes) -> tuple[_Words, Ints]:
         multibyte = np.flatnonzero(first >= _CONTINUATION_BIT)
         if 2 * multibyte.size > first.size:
@@ -199,14 +242,31 @@ class Cursors:
         return unsigned, lengths
 
 
+def _number_widths(source: DatumBytes, positions: Ints, longer: Bools) -> Ints:
+    """The number of bytes of varints, some of which take more than one: 11 if one has more than 64 bits."""
+    longest = longer & (source.data[1:].take(positions, mode="clip") >= _CONTINUATION_BIT)
+    widths = longer + np.int64(1)
+    index = np.flatnonzero(longest)
+    if index.size:
+        stops, lengths = _stops(source.words(positions[index]))
+        widths[index] = lengths if stops.all() else _wide_numbers(source, positions[index])[1]
+    return widths
+
+
+def _stops(words: _Words) -> tuple[_Words, Ints]:
+    """The highest bits of the bytes that may end a varint, and the number of bytes up to the first of them, if any."""
+    stops = ~words & np.uint64(0x8080808080808080)
+    # Each byte up to the last one has its lowest bit; the product adds these up in the highest byte.
+    ones = np.uint64(0x0101010101010101)
+    lowest_bits = ((stops & (0 - stops)) - np.uint64(1)) & ones
+    return stops, ((lowest_bits * ones) >> np.uint64(56)).astype(np.int64)
+
+
 def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
     """Unsigned varints, and the number of bytes of each: 11 if it has more than 64 bits."""
     words = source.words(positions)
-    stops = ~words & np.uint64(0x8080808080808080)
+    stops, lengths = _stops(words)
     below_stop = (stops & (0 - stops)) - np.uint64(1)
-    # Each byte up to the last one has its lowest bit; the product adds these up in the highest byte.
-    ones = np.uint64(0x0101010101010101)
-    lengths = (((below_stop & ones) * ones) >> np.uint64(56)).astype(np.int64)
     digits = words & below_stop & np.uint64(0x7F7F7F7F7F7F7F7F)
     # Three steps join eight digits of 7 bits: pairs to 14 bits, to 28, to 56.
     for low, high, shift in (
@@ -223,6 +283,11 @@ def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
         digits[longer] |= ((ninth & np.uint64(0x7F)) << np.uint64(56)) | (tenth << np.uint64(63))
         lengths[longer] = np.where(ninth < _CONTINUATION_BIT, 9, np.where(tenth <= 1, 10, 11))
     return digits, lengths
+
+
+def is_counted(avro: AvroType) -> bool:
+    """Whether values of the type are bytes or text, after their number."""
+    return isinstance(avro, AvroPrimitive) and avro.kind in ("string", "bytes")
 
 
 def value_step(avro: AvroType, source: DatumBytes) -> Step:
@@ -392,7 +457,7 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
         case AvroPrimitive(kind="string" | "bytes"):
             _step_over_bytes(cursors)
         case AvroPrimitive(kind="int" | "long") | AvroEnum():
-            cursors.varints("a number")
+            cursors.skip_numbers()
         case AvroRecord():
             for entry in avro.fields:
                 step_over(entry.type, cursors)
@@ -405,12 +470,14 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
 
 
 def _step_over_bytes(cursors: Cursors) -> None:
-    what = "a value of variable length"
-    length = cursors.common_number(MAX_BYTES)
-    cursors.skip(cursors.lengths(what) if length is None else length, what)
+    if not cursors.skip_common_bytes():
+        what = "a value of variable length"
+        cursors.skip(cursors.lengths(what), what)
 
 
 def _step_over_union(union: AvroUnion, cursors: Cursors) -> None:
+    if cursors.skip_common_optional(union.branches):
+        return
     common = cursors.common_number(len(union.branches) - 1)
     if common is not None:
         step_over(union.branches[common], cursors)
