@@ -17,6 +17,7 @@ int or long of their Avro encoding, in the column's unit. Hudi 0.x compares fewe
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -294,8 +295,10 @@ def _columns(payload: pa.Buffer, path: str, offset: int) -> tuple[Any, Any, Any]
     """The record keys, partition paths and ordering values."""
     bounds = delete_bounds(payload, _DELETE, path, offset)
     if bounds is not None:
-        keys, paths, ordering = decode_avro_records(payload, *bounds, _DELETE, None, path, offset).columns
-        return keys, paths, ordering
+        # Deletes that follow one another without a gap, each of which is whole, are those of the list.
+        with suppress(CorruptLogFileError):
+            keys, paths, ordering = decode_avro_records(payload, *bounds, _DELETE, None, path, offset).columns
+            return keys, paths, ordering
     starts, ends = np.zeros(1, np.int64), np.full(1, payload.size, np.int64)
     list_column: Any = decode_avro_records(payload, starts, ends, _DELETE_LIST, None, path, offset).column(0)
     keys, paths, ordering = list_column.flatten().flatten()
@@ -333,7 +336,8 @@ def _by_kind(kinds: tuple[OrderingKind, ...], wrapped: list[Any]) -> Iterator[tu
 def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int) -> tuple[Ints, Ints] | None:
     """The start and end of each delete of a list; None if the list is small or the guessed starts turn out wrong.
 
-    ``delete`` is the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are for errors.
+    All deletes have the width of the first one if that fills the list; whether they do, decoding shows. ``delete`` is
+    the record of a key, a partition path and an ordering value; ``path`` and ``offset`` are for errors.
     """
     source = DatumBytes.of(payload, np.zeros(1, np.int64), path, offset)
     try:
@@ -342,6 +346,10 @@ def delete_bounds(payload: pa.Buffer, delete: AvroRecord, path: str, offset: int
         # One block of all deletes, and the end of the list. A damaged list may announce more than it has bytes for.
         if not _MIN_CHAINS * _DELETES_OF_CHAIN <= count <= end - first or source.data[end] != 0:
             return None
+        width = value_step(delete, source)(first, end) - first
+        if first + count * width == end:
+            uniform_starts = np.arange(first, end, width)
+            return uniform_starts, uniform_starts + width
         starts = np.unique([first, *_likely_starts(payload.to_pybytes(), source, delete, count, first, end)])
         if starts.size < _MIN_CHAINS:
             return None

@@ -97,6 +97,23 @@ def test_damage_is_told_as_it_is_one_by_one(place: float, value: int) -> None:
     require_same(bytes(content))
 
 
+@settings(max_examples=examples(30))
+@given(place=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255))
+def test_damage_of_deletes_of_one_width_is_told_as_it_is_one_by_one(place: float, value: int) -> None:
+    content = bytearray(delete_list([(f"{number:06}", "a=1", ORDERINGS[1]) for number in range(DELETES)]))
+    assert is_chained(bytes(content))
+    require_same(bytes(content))
+    content[int(place * len(content))] = value
+    require_same(bytes(content))
+
+
+def test_deletes_of_several_widths_that_fill_the_list_as_one_width_would() -> None:
+    widths = (3, 2, 4, 3)
+    content = delete_list([("k" * widths[number % 4], "a=1", ORDERINGS[1]) for number in range(DELETES)])
+    assert not isinstance(outcome(content), str)
+    require_same(content)
+
+
 @pytest.mark.parametrize("count", [512, 513, 10_000, 2**40, 2**62])
 def test_a_list_that_announces_more_than_it_has_bytes_for(count: int) -> None:
     [_, *rest] = delete_list([("key", "part", wrapped(0))])
