@@ -236,6 +236,15 @@ class TableConfig:
         return self.meta_fields is MetaFieldsMode.ALL
 
     @property
+    def rows_tell_commits(self) -> bool:
+        """Whether each row has the commit that wrote it.
+
+        Logs of tables with values in some meta columns alone may lack it: no release of Hudi writes such logs.
+        """
+        is_in_files = self.table_type is TableType.COPY_ON_WRITE or not self.meta_fields.is_selective
+        return self.meta_fields.has_commit_times and is_in_files
+
+    @property
     def dropped_columns(self) -> tuple[str, ...]:
         """The partition columns that files and schemas lack, and that queries have as text.
 

@@ -146,13 +146,11 @@ class _Written:
 
 
 def _require_table_with_commit_times(config: TableConfig) -> None:
-    mode = config.meta_fields
-    if mode.has_commit_times and not (mode.is_selective and config.table_type is TableType.MERGE_ON_READ):
+    if config.rows_tell_commits:
         return
     actual = "a table without meta columns"
-    if mode.is_selective:
-        # No release of Hudi writes the commit times of such tables into logs.
-        actual = f"a {config.table_type} table of hoodie.meta.fields.mode={mode}"
+    if config.meta_fields.is_selective:
+        actual = f"a {config.table_type} table of hoodie.meta.fields.mode={config.meta_fields}"
     raise UnsupportedTableError("incremental query", actual, "tables with commit times")
 
 

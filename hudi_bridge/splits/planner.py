@@ -44,7 +44,13 @@ from hudi_bridge.splits.partitions import (
     partition_values,
 )
 from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_query_schema
-from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, stored_context, with_completion_times
+from hudi_bridge.splits.split import (
+    ReadContext,
+    RealtimeFileSplit,
+    require_commits_in_rows,
+    stored_context,
+    with_completion_times,
+)
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
 from hudi_bridge.timeline.history import CompletionTimes
 from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
@@ -298,6 +304,7 @@ class SplitPlanner:
                 # Rows of external files have no record key in a table with meta columns.
                 context = replace(context, fields_spell_keys=False)
             if self._completion_times is not None and query_type in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+                require_commits_in_rows(self.state.config)
                 context = with_completion_times(context, self._completion_times())
             self._contexts[query_type] = context
         return self._contexts[query_type]

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from hudi_bridge.config import QueryType
+from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import QueryError, UnsupportedTableError
 from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
@@ -173,6 +173,18 @@ class ReadContext:
         A default with another type than its column is left out.
         """
         return _values_of(self.field_defaults, self.schema)
+
+
+def require_commits_in_rows(config: TableConfig) -> None:
+    """Refuses completion times of a table of which only some rows have the commit that wrote them, or none.
+
+    Raises:
+        UnsupportedTableError: it is such a table, with other meta columns.
+    """
+    if config.meta_fields.is_selective and not config.rows_tell_commits:
+        table = f"a {config.table_type} table of hoodie.meta.fields.mode={config.meta_fields}"
+        actual = f"{table}, and the option {COMPLETION_TIMES_KEY}"
+        raise UnsupportedTableError("completion times", actual, "rows that tell their commits")
 
 
 def with_completion_times(context: ReadContext, times: CompletionTimes) -> ReadContext:

@@ -10,6 +10,7 @@ import pytest
 
 from hudi_bridge import CorruptBaseFileError, HudiTable, UnsupportedTableError
 from hudi_bridge.config import MetaFieldsMode
+from hudi_bridge.options import COMPLETION_TIMES_KEY
 from hudi_bridge.releases import Release
 from tests.support.table_writer import META_FIELDS, Row, TableWriter, at, completion_of, sorted_column
 
@@ -101,6 +102,19 @@ def test_ranges_of_merge_on_read_tables_are_refused(tmp_path: Path, mode: MetaFi
     table = table_of(tmp_path, mode, kind=MERGE_ON_READ)
     with pytest.raises(UnsupportedTableError, match=f"a MERGE_ON_READ table of hoodie.meta.fields.mode={mode}"):
         table.incremental(completion_of(at(1))).to_table()
+
+
+@pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])
+@pytest.mark.parametrize("mode", MetaFieldsMode)
+def test_completion_times_are_those_of_commits_in_rows(tmp_path: Path, mode: MetaFieldsMode, kind: str) -> None:
+    table_of(tmp_path, mode, kind=kind)
+    table = HudiTable.open(str(tmp_path), options={COMPLETION_TIMES_KEY: "true"})
+    if mode == "ALL" or (mode in WITH_TIMES and kind == COPY_ON_WRITE):
+        times = sorted_column(table.snapshot().to_table(), "_hoodie_commit_completion_time")
+        assert times == [completion_of(at(1)), completion_of(at(2)), completion_of(at(2))]
+        return
+    with pytest.raises(UnsupportedTableError, match=r"completion times: found a .*, supported: rows that tell"):
+        table.snapshot().to_table()
 
 
 def test_files_that_lack_the_commit_times_of_the_mode_are_no_empty_range(tmp_path: Path) -> None:
