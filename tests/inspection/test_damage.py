@@ -9,7 +9,7 @@ import pytest
 
 from hudi_bridge import CorruptTimelineError, HudiReadError, HudiTable
 from hudi_bridge.inspection import VIEWS, inspect_all_slices, inspect_log_blocks
-from tests.robustness.test_damaged_input import FILES, damaged
+from tests.robustness.damaged_files import FILES, damaged
 from tests.support.compatibility_page import golden_tables
 from tests.support.golden_cases import golden_merger_table, golden_table, spread
 from tests.support.table_writer import TableWriter, at
@@ -22,7 +22,7 @@ ROW = {"id": "a", "ts": 1, "value": "x"}
 
 @pytest.mark.parametrize("kind", [kind for kind in FILES if kind != "schema history"])
 def test_damage_is_a_row(kind: str, tmp_path: Path) -> None:
-    case, pattern, _ = FILES[kind]
+    case, pattern = FILES[kind]
     table = tmp_path / "table"
     shutil.copytree(golden_table(case), table, ignore=shutil.ignore_patterns("metadata", "*.crc"))
     chance = random.Random(20261127)
