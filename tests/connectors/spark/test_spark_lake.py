@@ -21,7 +21,14 @@ from hudi_bridge import (
     UnsupportedTableError,
 )
 from hudi_bridge.connectors.spark import Lake, attach_all, cause_of
-from hudi_bridge.inspection import VIEWS, inspect_commits, inspect_file_slices, inspect_files, inspect_timeline
+from hudi_bridge.inspection import (
+    VIEWS,
+    inspect_commits,
+    inspect_file_slices,
+    inspect_files,
+    inspect_log_records,
+    inspect_timeline,
+)
 from tests.catalogs.glue_tables import glue_entry
 from tests.catalogs.metastore import Metastore, of_trips, served
 from tests.support.compare import differences
@@ -169,6 +176,8 @@ def test_metadata_of_a_table_has_views(lakes: dict[str, Lake], spark: SparkSessi
         "_files": inspect_files(table),
         f"_files__at_{first}": inspect_files(table, first),
         f"_file_slices__at_{first}": inspect_file_slices(table, first),
+        f"_log_records__at_{first}": inspect_log_records(table, as_of=first).read_all(),
+        "_log_records": inspect_log_records(table).read_all(),
     }
     assert expected["_files"] != expected[f"_files__at_{first}"]
     for suffix, rows in expected.items():
