@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyspark
+import pyspark.util
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udtf
 from pyspark.sql.types import IntegralType, StructType
-from pyspark.util import PythonEvalType
 
 from hudi_bridge.changes.split import ChangeFormat
 from hudi_bridge.connectors.spark.connect import parallelism_of
@@ -116,7 +115,8 @@ def register_functions(
         QueryError: this release of PySpark cannot run the functions, an option is unknown or refused, or the workers
             run another version of Python.
     """
-    evaluation = getattr(PythonEvalType, _EVALUATION, None)
+    # PySpark 3.5 has the types of evaluation elsewhere.
+    evaluation = getattr(getattr(pyspark.util, "PythonEvalType", None), _EVALUATION, None)
     if evaluation is None:
         instead = "read() with the query type incremental, and attach_all()"
         raise QueryError(
