@@ -200,7 +200,8 @@ def gather(
             problems.extend((name, str(text)) for text in texts)
         return contents
 
-    commits = part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)
+    commits = (part("commits", lambda: inspect_commits(table)) or inspect_timeline(table)).to_pylist()
+    problems += [("commits", row["problem"]) for row in commits if row.get("problem") is not None]
     histories = (part(f"story of {key!r}", partial(history_of, table, key)) for key in dict.fromkeys(keys))
     slices = part("file slices of all times", lambda: inspect_all_slices(table))
     services = part("table services", lambda: inspect_services(table))
@@ -208,7 +209,7 @@ def gather(
     stories = tuple(history for history in histories if history is not None)
     return Report(
         facts=tuple(_facts(table)),
-        timeline=tuple(_entry(row, moment) for row in commits.to_pylist()),
+        timeline=tuple(_entry(row, moment) for row in commits),
         diagnosis=diagnosis,
         partitions=partition_costs(diagnosis.slices),
         rows_and_commits={
