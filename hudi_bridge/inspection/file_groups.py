@@ -437,16 +437,16 @@ def _file_rows(history: GroupHistory, commits: FilesOfCommits) -> Iterator[Mappi
 
 def _file_row(kind: str, path: str, instant_time: str, size_bytes: int, commits: FilesOfCommits) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": kind, "path": path, "instant_time": instant_time, "size_bytes": size_bytes}
-    known = commits.by_path.get(path)
-    if known is None:
+    committed = commits.by_path.get(path)
+    if committed is None:
         problem = commits.problem_of((instant_time,))
         return row if problem is None else row | {"problem": problem}
-    stat = known.stat
+    stat = committed.stat
     return row | {
-        "instant_time": known.commit.requested_time,
-        "completion_time": known.commit.completion_time,
-        "action": str(known.commit.action),
-        "operation": known.operation or None,
+        "instant_time": committed.commit.requested_time,
+        "completion_time": committed.commit.completion_time,
+        "action": str(committed.commit.action),
+        "operation": committed.operation or None,
         "committed_size_bytes": stat.file_size_bytes,
         "rows_written": stat.num_writes,
         "rows_inserted": stat.num_inserts,

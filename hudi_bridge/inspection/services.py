@@ -465,7 +465,7 @@ def _rollback(contents: _Contents, instant: Instant, action: Action) -> Service:
 
 def _restore(contents: _Contents, instant: Instant, action: Action) -> Service:
     plan, path = contents.plan(instant, action)
-    taken_back = [text_field(one, "commitTime", path) for one in records_field(plan, "instantsToRollback", path)]
+    taken_back = [text_field(entry, "commitTime", path) for entry in records_field(plan, "instantsToRollback", path)]
     savepoint = text_field(plan, "savepointToRestoreTimestamp", path)
     result, path = contents.result(instant)
     rollbacks = map_field(result, "hoodieRestoreMetadata", path)

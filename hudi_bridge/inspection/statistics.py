@@ -160,7 +160,7 @@ def inspect_partitions(table: HudiTable, as_of: InstantLike | None = None) -> pa
         paths = [*(base.path for base in bases), *(log.path for log in logs)]
         named = [commits.by_path[path] for path in paths if path in commits.by_path]
         times = [base.instant_time for base in bases] + [log.name.instant_time for log in logs]
-        known = [commits.by_path[base.path].stat.num_writes for base in bases if base.path in commits.by_path]
+        writes = [commits.by_path[base.path].stat.num_writes for base in bases if base.path in commits.by_path]
         values: PartitionValues = ()
         problem = commits.problem_of(times)
         try:
@@ -173,7 +173,7 @@ def inspect_partitions(table: HudiTable, as_of: InstantLike | None = None) -> pa
             "file_slices": len(slices),
             "base_files": len(bases),
             "base_size_bytes": base_size,
-            "base_rows": sum(known) if len(known) == len(bases) else None,
+            "base_rows": sum(writes) if len(writes) == len(bases) else None,
             "log_files": len(logs),
             "log_size_bytes": log_size,
             "log_share": log_size / (base_size + log_size) if base_size + log_size else None,
@@ -441,9 +441,9 @@ def _range(footer: pq.FileMetaData, column: str) -> tuple[Any, Any] | None:
 
 def _of_one_type(ranges: Sequence[tuple[Any, Any] | None]) -> list[tuple[Any, Any]]:
     """The ranges of the type that most of them have."""
-    known = [one for one in ranges if one is not None]
-    types = Counter(type(least) for least, _ in known).most_common(1)
-    return [(least, greatest) for least, greatest in known if type(least) is types[0][0]]
+    present = [entry for entry in ranges if entry is not None]
+    types = Counter(type(least) for least, _ in present).most_common(1)
+    return [(least, greatest) for least, greatest in present if type(least) is types[0][0]]
 
 
 def _overlaps(ranges: Sequence[tuple[Any, Any]]) -> list[int]:

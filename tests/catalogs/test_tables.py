@@ -16,8 +16,8 @@ SPARK_FORMAT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 def test_the_folder_of_an_entry_that_spark_wrote_is_the_path_of_the_serde(name: str, key: str) -> None:
     """As Spark 3.5 writes it by ``CREATE TABLE trips USING hudi LOCATION ...``, without Hudi's session extension."""
     serde = {"serialization.format": "1", key: "file:/lake/trips"}
-    found = registered_table(name, PLACEHOLDER, SPARK_FORMAT, PROVIDER, serde)
-    assert found == CatalogTable(location="file:///lake/trips", query_type=QueryType.SNAPSHOT)
+    actual = registered_table(name, PLACEHOLDER, SPARK_FORMAT, PROVIDER, serde)
+    assert actual == CatalogTable(location="file:///lake/trips", query_type=QueryType.SNAPSHOT)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_the_folder_of_an_entry_that_spark_wrote_is_the_path_of_the_serde(name: 
 def test_the_location_is_the_folder_of_other_entries(
     location: str | None, parameters: dict[str, str], serde: dict[str, str], expected: str | None
 ) -> None:
-    found = registered_table("trips", location, REALTIME_FORMAT, parameters, serde)
-    assert (None if found is None else found.location) == expected
+    actual = registered_table("trips", location, REALTIME_FORMAT, parameters, serde)
+    assert (None if actual is None else actual.location) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_the_location_is_the_folder_of_other_entries(
 def test_a_name_says_how_to_read_beside_an_input_format_of_hudi(
     input_format: str | None, query_type: QueryType
 ) -> None:
-    found = registered_table("trips_ro", "file:/lake/trips", input_format, PROVIDER, {})
-    assert found is not None
-    assert found.query_type is query_type
+    actual = registered_table("trips_ro", "file:/lake/trips", input_format, PROVIDER, {})
+    assert actual is not None
+    assert actual.query_type is query_type
 
 
 def test_entries_of_others_are_not_of_hudi() -> None:

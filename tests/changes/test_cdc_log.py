@@ -35,15 +35,15 @@ def test_images_that_nobody_asks_for_are_not_looked_for(tmp_path: Path, mode: st
 
 
 def test_logged_images_are_written_in_another_way_than_those_of_files(tmp_path: Path) -> None:
-    found = since_the_first(logged_table(tmp_path / "t", "DATA_BEFORE"), format="cdc").to_table().to_pylist()
-    assert [row["before"] for row in found] == [
+    actual = since_the_first(logged_table(tmp_path / "t", "DATA_BEFORE"), format="cdc").to_table().to_pylist()
+    assert [row["before"] for row in actual] == [
         '{"id": "a", "ts": 1, "value": "a1"}',
         '{"id": "b", "ts": 1, "value": "b1"}',
         "null",
     ]
-    assert [row["after"] for row in found][1] is None
-    assert str(found[0]["after"]).startswith('{"_hoodie_commit_time":"')
-    assert str(found[0]["after"]).endswith('"id":"a","ts":2,"value":"a2"}')
+    assert [row["after"] for row in actual][1] is None
+    assert str(actual[0]["after"]).startswith('{"_hoodie_commit_time":"')
+    assert str(actual[0]["after"]).endswith('"id":"a","ts":2,"value":"a2"}')
 
 
 def test_columns_added_since_are_null_in_logged_images(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ def test_a_file_that_is_gone_since_the_plan_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["mor_op_key_only", "mor_data_before", "cow_data_before_after"])
 def test_json_of_every_type_is_that_of_hudi_byte_for_byte(name: str) -> None:
     folder = golden_change_data(name)
-    found = HudiTable.open(str(folder / "table")).changes("earliest", format="cdc").to_table()
-    assert differences(pq.read_table(folder / "cdc.parquet"), found) == []
+    actual = HudiTable.open(str(folder / "table")).changes("earliest", format="cdc").to_table()
+    assert differences(pq.read_table(folder / "cdc.parquet"), actual) == []

@@ -54,7 +54,7 @@ def place(table: TableWriter, number: int) -> str:
 
 def found(dataset: HudiDataset | TableDifference) -> Found:
     rows = dataset.to_table().to_pylist()
-    return sorted(((row["op"], *(row[one] and row[one]["value"] for one in IMAGES)) for row in rows), key=str)
+    return sorted(((row["op"], *(row[image] and row[image]["value"] for image in IMAGES)) for row in rows), key=str)
 
 
 def changes(table: TableWriter, after: int, up_to: int | None = None) -> Found:

@@ -81,12 +81,12 @@ def test_many_rows_and_slices_of_nested_columns() -> None:
         for number in range(40_000)
     ]
     rows: Any = pa.array(values, kind).slice(5)
-    found = json_texts(rows, JACKSON_WITH_DIGITS).to_pylist()
-    assert [None if text is None else json.loads(text) for text in found[:50]] == [
+    actual = json_texts(rows, JACKSON_WITH_DIGITS).to_pylist()
+    assert [None if text is None else json.loads(text) for text in actual[:50]] == [
         value and {"m": {"k": [number, None]}} | ({"s": {"x": number}} if number % 3 else {})
         for number, value in list(enumerate(values))[5:55]
     ]
-    assert found[-1] == '{"m":{"k":[39999,null]}}'
+    assert actual[-1] == '{"m":{"k":[39999,null]}}'
 
 
 def test_digits_of_decimals_are_written_where_they_are_wanted() -> None:
@@ -141,12 +141,12 @@ JAVA_ORDER = ["key 15", "key 36", "key 31", "key 17", "key 27", "key 8"]
 def test_maps_of_five_entries_are_hash_maps_in_scala_and_smaller_ones_keep_their_order() -> None:
     keys = [*sorted(SCALA_ORDER), "z", "key", "a", "bb"]
     order = scala_map_order(pa.array(keys), np.array([6, 4]))
-    assert [keys[place] for place in order] == [*SCALA_ORDER, "z", "key", "a", "bb"]
+    assert [keys[location] for location in order] == [*SCALA_ORDER, "z", "key", "a", "bb"]
 
 
 def test_entries_of_java_maps_go_by_bucket() -> None:
     # Two of them share a bucket, in which they are in the order of their arrival.
     keys = [*JAVA_ORDER[4:], *JAVA_ORDER[2:4], *JAVA_ORDER[:2], "key1", "key0"]
     order = java_map_order(pa.array(keys), np.array([6, 0, 2]))
-    assert [keys[place] for place in order] == [*JAVA_ORDER, "key1", "key0"]
+    assert [keys[location] for location in order] == [*JAVA_ORDER, "key1", "key0"]
     assert len(java_map_order(pa.array([], pa.string()), np.array([0, 0]))) == 0

@@ -76,9 +76,9 @@ def changes(table: TableWriter, **options: Any) -> HudiDataset:
 @pytest.mark.parametrize("mode", MODES)
 def test_changes_are_those_of_the_same_log_in_blocks(tmp_path: Path, mode: str, file_format: str) -> None:
     rows = changes(native_table(tmp_path / "10", mode, extension=file_format)).to_table()
-    found = [(row["op"], data(row["before"]), data(row["after"])) for row in rows.to_pylist()]
+    actual = [(row["op"], data(row["before"]), data(row["after"])) for row in rows.to_pylist()]
     # An HFile has the changes by key.
-    assert sorted(found, key=repr) == sorted([(op, before, after) for op, _, before, after in CHANGES], key=repr)
+    assert sorted(actual, key=repr) == sorted([(op, before, after) for op, _, before, after in CHANGES], key=repr)
     assert not differences(since_the_first(logged_table(tmp_path / "9", mode)).to_table(), rows)
 
 
@@ -92,9 +92,9 @@ def test_images_that_nobody_asks_for_are_not_looked_for(tmp_path: Path, mode: st
 
 
 def test_json_of_images_is_without_meta_columns_which_are_not_stored(tmp_path: Path) -> None:
-    found = changes(native_table(tmp_path, "DATA_BEFORE_AFTER"), format="cdc").to_table()
-    assert found["before"].to_pylist() == ['{"id":"a","ts":1,"value":"a1"}', '{"id":"b","ts":1,"value":"b1"}', None]
-    assert found["after"].to_pylist() == ['{"id":"a","ts":2,"value":"a2"}', None, '{"id":"c","ts":2,"value":"c2"}']
+    actual = changes(native_table(tmp_path, "DATA_BEFORE_AFTER"), format="cdc").to_table()
+    assert actual["before"].to_pylist() == ['{"id":"a","ts":1,"value":"a1"}', '{"id":"b","ts":1,"value":"b1"}', None]
+    assert actual["after"].to_pylist() == ['{"id":"a","ts":2,"value":"a2"}', None, '{"id":"c","ts":2,"value":"c2"}']
 
 
 def test_snapshots_pass_over_change_data(tmp_path: Path) -> None:

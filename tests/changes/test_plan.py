@@ -95,7 +95,7 @@ def test_each_change_tells_its_commit(writer: TableWriter) -> None:
     log(writer, 2, [row("a", "a2", 2)])
     log(writer, 3, [row("d", "d3", 3)], [("c", 3)])
     rows = writer.open().changes(place(writer, 1)).to_table(columns=["op", "ts_ms"]).to_pylist()
-    assert sorted((one["op"], one["ts_ms"]) for one in rows) == [("d", at(3)), ("i", at(3)), ("u", at(2))]
+    assert sorted((item["op"], item["ts_ms"]) for item in rows) == [("d", at(3)), ("i", at(3)), ("u", at(2))]
 
 
 def test_an_empty_range_has_the_columns_of_changes(writer: TableWriter) -> None:
@@ -163,7 +163,7 @@ def test_a_record_that_moves_to_another_partition_is_deleted_and_inserted(tmp_pa
     new = table.base_file(at(2), [row("a", "a2", part="q")], partition="q", file_id="f2-0")
     table.commit(at(2), wrote=[gone, new])
     rows = table.open().changes(completion_of(at(1))).to_table().to_pylist()
-    assert sorted((one["op"], (one["after"] or one["before"])["part"]) for one in rows) == [("d", "p"), ("i", "q")]
+    assert sorted((item["op"], (item["after"] or item["before"])["part"]) for item in rows) == [("d", "p"), ("i", "q")]
 
 
 def test_rows_of_one_key_are_changes_each(writer: TableWriter) -> None:
@@ -227,8 +227,8 @@ def test_splits_are_read_on_other_machines(writer: TableWriter) -> None:
     assert len(split.slices) == 2
     for copy in (ChangeSplit.from_json(split.to_json()), pickle.loads(pickle.dumps(split))):
         assert copy == split
-        rows = [one for batch in open_reader(copy).batches() for one in batch.to_pylist()]
-        assert sorted(one["op"] for one in rows) == ["d", "u"]
+        rows = [item for batch in open_reader(copy).batches() for item in batch.to_pylist()]
+        assert sorted(item["op"] for item in rows) == ["d", "u"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "changes": {"groups": 3}}', "null"])
@@ -254,7 +254,7 @@ def test_records_that_an_update_without_positions_leaves_to_their_keys_have_chan
     assert replay_differences(table) == []
     before, update = table.timeline.commits()[3:5]
     changes = table.changes(before.completion_time or "", update.completion_time).to_table(columns=["op", "after"])
-    assert sorted((one["op"], one["after"]["id"]) for one in changes.to_pylist()) == [
+    assert sorted((change["op"], change["after"]["id"]) for change in changes.to_pylist()) == [
         ("i", "k4"),
         ("u", "k1"),
         ("u", "k1"),
@@ -340,7 +340,9 @@ def test_commits_without_logged_changes_are_compared_one_by_one(tmp_path: Path) 
         rows = [row(value[0], value, _hoodie_commit_time=at(int(value[1]))) for value in values]
         table.commit(at(number), action="commit", wrote=[table.base_file(at(number), rows)])
     changes = table.open().changes("earliest").to_table().to_pylist()
-    assert sorted((one["ts_ms"], one["op"], (one["after"] or one["before"])["value"]) for one in changes) == [
+    assert sorted(
+        (change["ts_ms"], change["op"], (change["after"] or change["before"])["value"]) for change in changes
+    ) == [
         (at(1), "i", "a1"),
         (at(1), "i", "b1"),
         (at(2), "i", "c2"),

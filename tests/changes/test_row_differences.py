@@ -78,9 +78,9 @@ def test_many_rows_in_many_chunks() -> None:
 
 
 def pairs(before: list[str], after: list[str]) -> tuple[list[Any], ...]:
-    found = pair_rows(*(pa.chunked_array([keys[:2], keys[2:]], pa.string()) for keys in (before, after)))
-    met = zip(found.before.tolist(), found.after.tolist(), strict=True)
-    return list(met), found.only_before.tolist(), found.only_after.tolist()
+    actual = pair_rows(*(pa.chunked_array([keys[:2], keys[2:]], pa.string()) for keys in (before, after)))
+    met = zip(actual.before.tolist(), actual.after.tolist(), strict=True)
+    return list(met), actual.only_before.tolist(), actual.only_after.tolist()
 
 
 def test_rows_meet_by_key() -> None:

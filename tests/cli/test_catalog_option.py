@@ -42,7 +42,7 @@ def test_commands_find_the_table(
     metastore: Metastore, folder: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     def of(table: str, *options: str) -> list[str]:
-        return _output(capsys, *(table if one == "TABLE" else one for one in command), *options)
+        return _output(capsys, *(table if item == "TABLE" else item for item in command), *options)
 
     expected = of(f"file://{folder}")
     assert of("city.trips", "--catalog", metastore.uri) == expected

@@ -60,18 +60,18 @@ def test_types_are_taken_leniently() -> None:
     ids=["number and float", "null", "text", "nested", "sign of zero"],
 )
 def test_other_values_differ(one: Any, other: Any) -> None:
-    found = compare_rows(pa.table({**KEYS, "v": one}), pa.table({**KEYS, "v": other}), 3)
-    assert found.changed >= 1
-    assert all(set(example.columns) == {"v"} for example in found.examples)
+    actual = compare_rows(pa.table({**KEYS, "v": one}), pa.table({**KEYS, "v": other}), 3)
+    assert actual.changed >= 1
+    assert all(set(example.columns) == {"v"} for example in actual.examples)
 
 
 def test_records_are_matched_by_key_and_told_with_both_values() -> None:
     here = pa.table({"_hoodie_record_key": ["a", "b", "c"], "v": [1, 2, 3], "x": [0, 0, 0]})
     there = pa.table({"_hoodie_record_key": ["d", "b", "a"], "v": [4, 5, 1], "y": [0, 0, 0]})
-    found = compare_rows(here, there, 3)
-    assert (found.changed, found.only_here, found.only_there) == (1, 1, 1)
-    assert (found.columns_here, found.columns_there) == (("x",), ("y",))
-    assert [(example.side, dict(example.record), dict(example.columns)) for example in found.examples] == [
+    actual = compare_rows(here, there, 3)
+    assert (actual.changed, actual.only_here, actual.only_there) == (1, 1, 1)
+    assert (actual.columns_here, actual.columns_there) == (("x",), ("y",))
+    assert [(example.side, dict(example.record), dict(example.columns)) for example in actual.examples] == [
         ("both", {"_hoodie_record_key": "b"}, {"v": (2, 5)}),
         ("here", {"_hoodie_record_key": "c"}, {}),
         ("there", {"_hoodie_record_key": "d"}, {}),
@@ -81,8 +81,8 @@ def test_records_are_matched_by_key_and_told_with_both_values() -> None:
 def test_repeated_keys_are_compared_by_whole_rows_and_counted() -> None:
     here = pa.table({"_hoodie_record_key": ["a", "a", "b"], "v": [1, 1, 2]})
     there = pa.table({"_hoodie_record_key": ["a", "b", "b"], "v": [1, 2, 2]})
-    found = compare_rows(here, there, 3)
-    assert (found.changed, found.only_here, found.only_there) == (0, 1, 1)
+    actual = compare_rows(here, there, 3)
+    assert (actual.changed, actual.only_here, actual.only_there) == (0, 1, 1)
     assert not compare_rows(here, here.take([2, 0, 1]), 3)
 
 

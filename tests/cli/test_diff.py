@@ -47,8 +47,8 @@ def test_the_first_records_alone(hudi_bridge: Call, trips: str) -> None:
 )
 def test_a_condition_holds_before_or_after(hudi_bridge: Call, trips: str, condition: str) -> None:
     outcome = hudi_bridge("diff", trips, FIRST, "--columns", "fare", "--where", condition, "--format", "json")
-    (found,) = map(json.loads, outcome.text.splitlines())
-    assert found == {
+    (actual,) = map(json.loads, outcome.text.splitlines())
+    assert actual == {
         "op": "update",
         "key": "trip-6",
         "partition": "sf",
@@ -61,9 +61,9 @@ def test_a_condition_holds_before_or_after(hudi_bridge: Call, trips: str, condit
 
 def test_keys_on_the_way_back(hudi_bridge: Call, trips: str) -> None:
     outcome = hudi_bridge("diff", trips, LAST, FIRST, "--key", "trip-7", "--key", "trip-1", "--format", "json")
-    found = {one["key"]: one for one in map(json.loads, outcome.text.splitlines())}
-    assert {key: one["op"] for key, one in found.items()} == {"trip-7": "update", "trip-1": "insert"}
-    assert found["trip-7"]["after"]["fare"] == 12.0
+    actual = {item["key"]: item for item in map(json.loads, outcome.text.splitlines())}
+    assert {key: one["op"] for key, one in actual.items()} == {"trip-7": "update", "trip-1": "insert"}
+    assert actual["trip-7"]["after"]["fare"] == 12.0
 
 
 def test_counts_and_arrow(hudi_bridge: Call, trips: str, tmp_path: Path) -> None:

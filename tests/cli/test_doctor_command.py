@@ -66,7 +66,7 @@ def test_all_tables_of_a_folder(hudi_bridge: Call, tmp_path: Path) -> None:
     assert "the table could not be opened" in outcome.text
     assert outcome.text.splitlines()[-1] == "2 tables: 1 error, 0 warnings, 0 advice, 1 info"
     documents = [json.loads(line) for line in hudi_bridge("doctor", str(tmp_path), "-f", "json").text.splitlines()]
-    assert [(one["name"], one["worst"]) for one in documents] == [("trips", "info"), ("", "error")]
+    assert [(document["name"], document["worst"]) for document in documents] == [("trips", "info"), ("", "error")]
 
 
 def test_a_folder_without_tables(hudi_bridge: Call, tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_links_and_hidden_folders_are_not_searched(tmp_path: Path) -> None:
     (root / "back").symlink_to(root)
     (root / "out").symlink_to(tmp_path / "outside")
     failures: list[object] = []
-    found = [one.root for one in tables_below(Storage.open(root), lambda *failure: failures.append(failure))]
-    assert (found, failures) == ([str(root / "x" / "t")], [])
+    actual = [item.root for item in tables_below(Storage.open(root), lambda *failure: failures.append(failure))]
+    assert (actual, failures) == ([str(root / "x" / "t")], [])
 
 
 class Page(HTMLParser):
@@ -121,8 +121,8 @@ def test_a_page(hudi_bridge: Call, tmp_path: Path) -> None:
     page = Page(text)
     assert (page.open, page.links) == ([], [])
     assert "<script" not in text
-    assert any(r"1<script>alert(1)<\x1b.commit" in one for one in page.texts)
-    assert any("File slices with logs" in one for one in page.texts)
+    assert any(r"1<script>alert(1)<\x1b.commit" in item for item in page.texts)
+    assert any("File slices with logs" in item for item in page.texts)
     assert "prefers-color-scheme: dark" in text
     assert hudi_bridge("doctor", str(writer.folder), "-f", "html", "-o", str(target), "--no-clobber").code == 1
 

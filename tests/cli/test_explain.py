@@ -22,9 +22,9 @@ def explained(hudi_bridge: Call, *arguments: str) -> dict[str, object]:
 
 
 def test_a_condition_on_the_key(hudi_bridge: Call, indexed: str) -> None:
-    found = explained(hudi_bridge, indexed, "--where", "id = 'k00001' AND length(id) > 2", "--columns", "ts")
-    assert (found["columns"], found["filter"]) == (["id", "ts"], '(id == "k00001")')
-    assert (found["slices_listed"], found["base_files"]) == (6, 1)
+    actual = explained(hudi_bridge, indexed, "--where", "id = 'k00001' AND length(id) > 2", "--columns", "ts")
+    assert (actual["columns"], actual["filter"]) == (["id", "ts"], '(id == "k00001")')
+    assert (actual["slices_listed"], actual["base_files"]) == (6, 1)
     outcome = hudi_bridge("explain", indexed, "--where", "id = 'k00001'")
     assert "  record index: 1 of 6 file slices" in outcome.text.splitlines()
 

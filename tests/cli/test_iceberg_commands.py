@@ -112,7 +112,7 @@ def test_serve_refuses(hudi_bridge: Call, tmp_path: Path, options: tuple[str, ..
     ],
 )
 def test_what_is_not_there_is_named_at_once(hudi_bridge: Call, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    outcome = hudi_bridge(*(one.format(tmp=tmp_path) for one in arguments))
+    outcome = hudi_bridge(*(argument.format(tmp=tmp_path) for argument in arguments))
     assert (outcome.code, outcome.text) == (1, "")
     assert outcome.err == "hudi-bridge: /nowhere: not a Hudi table: there is no such folder\n"
     assert not list(tmp_path.iterdir())

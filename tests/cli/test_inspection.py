@@ -83,7 +83,7 @@ def test_ids_on_a_narrow_terminal_are_cut_in_the_middle(in_terminal: Callable[..
             head, _, tail = cut.partition("…")
             assert (len(head) >= 6, len(tail) >= 5) == (True, True)
             assert (one.file_id.startswith(head), one.file_id.endswith(tail)) == (True, True)
-        assert len(set(zip(ids, [one.partition_path for one in slices], strict=True))) == len(slices)
+        assert len(set(zip(ids, [item.partition_path for item in slices], strict=True))) == len(slices)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_ids_on_a_narrow_terminal_are_cut_in_the_middle(in_terminal: Callable[..
 )
 def test_facts_in_a_pipe_are_csv(hudi_bridge: Call, story: str, command: str, rows: int, first: dict[str, str]) -> None:
     outcome = hudi_bridge(command, story)
-    found = list(csv.DictReader(io.StringIO(outcome.text)))
+    actual = list(csv.DictReader(io.StringIO(outcome.text)))
     assert outcome.code == 0
-    assert len(found) == rows
-    assert found[0] | first == found[0]
+    assert len(actual) == rows
+    assert actual[0] | first == actual[0]
 
 
 def test_splits_of_a_read_optimized_query_have_no_logs(hudi_bridge: Call, story: str) -> None:

@@ -42,7 +42,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("arguments", WRONG_CALLS.values(), ids=WRONG_CALLS.keys())
 def test_a_wrong_call_ends_with_2(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
-    outcome = hudi_bridge(*(one.format(table=story) for one in arguments))
+    outcome = hudi_bridge(*(argument.format(table=story) for argument in arguments))
     assert outcome.code == 2
     assert (outcome.out + outcome.err.encode()).strip()
     assert "Traceback" not in outcome.err
@@ -51,7 +51,7 @@ def test_a_wrong_call_ends_with_2(hudi_bridge: Call, story: str, arguments: list
 @pytest.mark.parametrize("arguments", FAILURES.values(), ids=FAILURES.keys())
 def test_what_cannot_be_done_ends_with_1(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
     tables = {"table": story, "empty": golden_table("i_only_inflight_120"), "cleaned": golden_table("d_cleaned_0150")}
-    outcome = hudi_bridge(*(one.format(**tables) for one in arguments))
+    outcome = hudi_bridge(*(argument.format(**tables) for argument in arguments))
     assert outcome.code == 1
     assert outcome.out == b""
     assert outcome.err.startswith("hudi-bridge: ")
@@ -85,7 +85,7 @@ INSTANTS = "yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyyMMddHHmmss, yyyyMMddHHmms
 def test_errors_name_arguments_as_the_command_line_does(
     hudi_bridge: Call, story: str, arguments: list[str], expected: str
 ) -> None:
-    outcome = hudi_bridge(*(one.format(table=story) for one in arguments))
+    outcome = hudi_bridge(*(argument.format(table=story) for argument in arguments))
     assert outcome.code == 2
     assert outcome.err.startswith(f"hudi-bridge: {expected}")
 
@@ -101,7 +101,7 @@ def test_without_arguments_there_is_help(hudi_bridge: Call) -> None:
     ids=["read", "where", "sql"],
 )
 def test_a_damaged_table_ends_with_1(hudi_bridge: Call, damaged_table: Path, arguments: list[str]) -> None:
-    outcome = hudi_bridge(*(one.format(table=damaged_table) for one in arguments))
+    outcome = hudi_bridge(*(argument.format(table=damaged_table) for argument in arguments))
     assert outcome.code == 1
     assert outcome.err.startswith("hudi-bridge: ")
     assert ".log.1_" in outcome.err
@@ -121,7 +121,7 @@ def test_an_interrupt_ends_with_130(
     monkeypatch.setattr(threads.Workers, "items", interrupted)
     before = signal.getsignal(signal.SIGINT)
     try:
-        assert hudi_bridge(*(one.format(table=story) for one in arguments)).code == 130
+        assert hudi_bridge(*(argument.format(table=story) for argument in arguments)).code == 130
     finally:
         signal.signal(signal.SIGINT, before)
 

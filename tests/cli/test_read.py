@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_nothing(hudi_bridge: Call, story: str, tmp_path: Pat
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
     assert (outcome.code, outcome.err) == (1, f"hudi-bridge: {path} cannot be written: File too large\n")
-    assert [one.name for one in tmp_path.iterdir()] == ["rows.json"]
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.json"]
     assert path.read_text() == "before"
 
 
@@ -261,7 +261,7 @@ def test_no_clobber_keeps_what_is_there(hudi_bridge: Call, story: str, tmp_path:
         assert outcome.code == 1
         assert f"{path} cannot be written: it is there already, and --no-clobber keeps it" in outcome.err
     assert path.stat() == written
-    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]
     assert hudi_bridge("read", story, "-o", str(path), "--columns", "qty").code == 0
     assert path.read_text().startswith('"qty"')
     assert hudi_bridge("read", story, "-o", "/dev/null", "-f", "csv", "--no-clobber").code == 0
@@ -287,7 +287,7 @@ def test_no_clobber_keeps_a_file_that_has_appeared_meanwhile(
     with open_sink(path, no_clobber=True) as sink:
         sink.write(b"ours")
     assert path.read_bytes() == b"ours"
-    assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]
 
 
 @pytest.mark.parametrize(("columns", "where"), [(26, []), (50, ["--where", "true"]), (80, [])])

@@ -155,7 +155,7 @@ def test_explain_says_which_route_fits(
     hudi_bridge: Call, case: str, dialect: str, expected: dict[str, tuple[bool, str]]
 ) -> None:
     outcome = hudi_bridge("trino", "explain", str(golden_table(case)), "--dialect", dialect, "--format", "json")
-    routes = {one["route"]: one for one in map(json.loads, outcome.text.splitlines())}
+    routes = {item["route"]: item for item in map(json.loads, outcome.text.splitlines())}
     assert list(routes) == list(expected)
     for route, (fits, reason) in expected.items():
         assert routes[route]["fits"] == fits
@@ -180,17 +180,17 @@ def test_explain_counts_the_records_that_trino_decodes(hudi_bridge: Call, tmp_pa
     writer.commit(at(1))
     writer.commit(at(2))
     outcome = hudi_bridge("trino", "explain", str(writer.folder), "--format", "json")
-    routes = {one["route"]: one for one in map(json.loads, outcome.text.splitlines())}
+    routes = {item["route"]: item for item in map(json.loads, outcome.text.splitlines())}
     assert routes["sql (trino), log blocks"]["function_seconds"] == pytest.approx(2 * 0.0004)
 
 
 def test_explain_counts_what_presto_would_misread(hudi_bridge: Call) -> None:
     table = str(golden_table("f_types_120"))
     outcome = hudi_bridge("trino", "explain", table, "--dialect", "presto", "--format", "json")
-    (found,) = (one for one in map(json.loads, outcome.text.splitlines()) if one["route"] == "sql (presto)")
-    assert found["whole_slices"] > 0
-    assert "to milliseconds" in found["why_whole"]
-    assert any("as bigint, in microseconds since 1970" in one for one in found["other_types"])
+    (actual,) = (item for item in map(json.loads, outcome.text.splitlines()) if item["route"] == "sql (presto)")
+    assert actual["whole_slices"] > 0
+    assert "to milliseconds" in actual["why_whole"]
+    assert any("as bigint, in microseconds since 1970" in item for item in actual["other_types"])
 
 
 def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:

@@ -114,8 +114,8 @@ def test_attached_views(hostile: TableWriter) -> None:
 
 def test_a_history(hostile: TableWriter) -> None:
     history = tools.history_of(hostile.open(), "<script>1</script>")
-    found = "2 versions in 1 file group, 1 row left"
-    assert repr(history) == f"<RecordHistory '<script>1</script>' as of {at(2)}: {found}>"
+    actual = "2 versions in 1 file group, 1 row left"
+    assert repr(history) == f"<RecordHistory '<script>1</script>' as of {at(2)}: {actual}>"
     html = history._repr_html_()
     assert cells(html)["record key"] == "<script>1</script>"
     partition, _, kind, *_ = cells_of(html, "Versions")[1]
@@ -139,7 +139,7 @@ def test_a_diagnosis(hostile: TableWriter) -> None:
     assert facts["table"].startswith("MERGE_ON_READ, version 9")
     findings = cells_of(html, "Findings")
     assert len(findings) == len(diagnosis.findings) > 0
-    assert [row[:2] for row in findings] == [[str(one.severity), one.check] for one in diagnosis.findings]
+    assert [row[:2] for row in findings] == [[str(finding.severity), finding.check] for finding in diagnosis.findings]
     assert cells_of(html, "File slices with logs")[0][:2] == ["<i>p", "f1-0"]
     nothing = replace(diagnosis, findings=(), slices=())
     assert cells(nothing._repr_html_())["findings"] == "none"

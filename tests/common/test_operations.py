@@ -81,23 +81,23 @@ def test_spans_of_a_scan_are_part_of_the_callers(
     write(tmp_path / "t")
     with trace.get_tracer("program").start_as_current_span("job") as job:
         HudiTable.open(tmp_path / "t").snapshot().to_table()
-    found: dict[str, list[ReadableSpan]] = {}
+    actual: dict[str, list[ReadableSpan]] = {}
     for span in spans.get_finished_spans():
-        found.setdefault(span.name, []).append(span)
-    assert {name: len(some) for name, some in found.items()} == {
+        actual.setdefault(span.name, []).append(span)
+    assert {name: len(some) for name, some in actual.items()} == {
         "job": 1,
         "hudi_bridge.open": 1,
         "hudi_bridge.plan": 1,
         "hudi_bridge.read": 2,
     }
-    for name, some in found.items():
+    for name, some in actual.items():
         for span in some if name != "job" else ():
             assert span.parent is not None
             assert span.parent.span_id == job.get_span_context().span_id
             assert dict(span.attributes or {})["hudi_bridge.table"] == f"{tmp_path}/t"
-    (plan,) = found["hudi_bridge.plan"]
+    (plan,) = actual["hudi_bridge.plan"]
     assert dict(plan.attributes or {})["hudi_bridge.slices"] == 2
-    assert [dict(span.attributes or {})["hudi_bridge.rows"] for span in found["hudi_bridge.read"]] == [1, 1]
+    assert [dict(span.attributes or {})["hudi_bridge.rows"] for span in actual["hudi_bridge.read"]] == [1, 1]
 
 
 def test_failures_are_told_without_their_texts(spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture) -> None:
@@ -121,9 +121,9 @@ def test_lines_of_json() -> None:
     record = LOG.makeRecord(LOG.name, logging.WARNING, __file__, 1, 'a "%s"\nof two lines', ("text",), None)
     line = JsonLines().format(record)
     assert "\n" not in line
-    found = json.loads(line)
-    assert found.pop("time").endswith("+00:00")
-    assert found == {
+    actual = json.loads(line)
+    assert actual.pop("time").endswith("+00:00")
+    assert actual == {
         "level": "WARNING",
         "logger": LOG.name,
         "thread": "MainThread",

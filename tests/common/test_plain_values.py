@@ -23,10 +23,10 @@ def by_numpy(number: int, unit: Any) -> str:
 @given(data=st.data())
 def test_times_of_any_year_are_those_of_numpy(unit: str, data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.none() | st.integers(-UNITS[unit], UNITS[unit]), max_size=5))
-    expected = [None if one is None else by_numpy(one, unit) for one in numbers]
+    expected = [None if number is None else by_numpy(number, unit) for number in numbers]
     column = pa.array(numbers, pa.int64()).cast(pa.timestamp(unit))
     assert values_as_text(column) == expected
-    in_a_zone = [None if one is None else f"{one}Z" for one in expected]
+    in_a_zone = [None if item is None else f"{item}Z" for item in expected]
     assert values_as_text(column.cast(pa.timestamp(unit, "UTC"))) == in_a_zone
     # Hudi keeps instants, whatever zone they are shown in.
     assert values_as_text(column.view(pa.timestamp(unit, "America/New_York"))) == in_a_zone
@@ -34,7 +34,7 @@ def test_times_of_any_year_are_those_of_numpy(unit: str, data: st.DataObject) ->
 
 @given(st.lists(st.none() | st.integers(-(2**31), 2**31 - 1)))
 def test_dates_of_any_year_are_those_of_numpy(days: list[int | None]) -> None:
-    expected = [None if one is None else by_numpy(one, "D") for one in days]
+    expected = [None if day is None else by_numpy(day, "D") for day in days]
     assert values_as_text(pa.array(days, pa.int32()).cast(pa.date32())) == expected
 
 
@@ -59,8 +59,8 @@ def test_nested_values(values: list[Any], kind: pa.DataType, expected: list[Any]
     column = pa.array(values, kind)
     assert values_as_text(column) == expected
     assert values_as_text(column.slice(1)) == expected[1:]
-    nested = pa.array([{"x": one} for one in values], pa.struct([("x", kind)]))
-    assert values_as_text(nested) == [{"x": one} for one in expected]
+    nested = pa.array([{"x": value} for value in values], pa.struct([("x", kind)]))
+    assert values_as_text(nested) == [{"x": item} for item in expected]
 
 
 def test_values_of_a_union_are_text() -> None:

@@ -119,7 +119,7 @@ class Project:
     def expected(self) -> list[tuple[Any, ...]]:
         """The rows of the table as they are now."""
         rows = self.trips.open().snapshot().to_table(["id", "value"]).to_pylist()
-        return sorted((one["id"], one["value"]) for one in rows)
+        return sorted((item["id"], item["value"]) for item in rows)
 
     def mirrored(self) -> list[tuple[Any, ...]]:
         return self.rows("SELECT id, value FROM mirror ORDER BY id")
@@ -315,8 +315,8 @@ def test_a_range_whose_files_are_gone_is_refused() -> None:
 def test_golden_tables_have_the_rows_of_hudi(case: str) -> None:
     folder = golden_table(case)
     with loaded(path=str(folder)) as connection:
-        found: pa.Table = connection.sql("FROM trips").to_arrow_table()
-    assert differences(HudiTable.open(folder).snapshot().to_table(), found) == []
+        actual: pa.Table = connection.sql("FROM trips").to_arrow_table()
+    assert differences(HudiTable.open(folder).snapshot().to_table(), actual) == []
 
 
 def test_sources_are_read_as_of_an_instant_and_without_logs(trips: TableWriter) -> None:
@@ -453,7 +453,7 @@ def test_the_last_change_of_a_key_leads_to_the_rows_of_the_table(case: str) -> N
 
     def rows_as_of(instant: str | None) -> dict[tuple[str, str], dict[str, Any]]:
         rows = table.snapshot(instant).to_table(meta_columns=False).to_pylist()
-        return {(one["id"], one["part"]): one for one in rows}
+        return {(item["id"], item["part"]): item for item in rows}
 
     with loaded(path=str(folder), query="changes") as connection:
         for commit in table.timeline.commits():

@@ -32,10 +32,10 @@ class Term:
 
 def terms_of(table: pa.Table) -> list[Term]:
     """The terms for conditions: columns of flat types, and fields of structs of such types."""
-    found = []
+    actual = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        found += _terms(quote_identifier(field.name), field.type, column.to_pylist()[:200])
-    return found
+        actual += _terms(quote_identifier(field.name), field.type, column.to_pylist()[:200])
+    return actual
 
 
 def random_condition(terms: Sequence[Term], choice: random.Random, depth: int = 2) -> str:
@@ -99,7 +99,7 @@ def _terms(sql: str, kind: ArrowType, values: Sequence[Any]) -> list[Term]:
     # A text with a null character cannot be written in SQL.
     plain = (value for value in values if value is not None and not (isinstance(value, str) and "\0" in value))
     seen = list(dict.fromkeys(plain))[:_VALUES_PER_COLUMN]
-    literals = [literal(one, kind) for value in seen for one in _near(value, kind)]
+    literals = [literal(item, kind) for value in seen for item in _near(value, kind)]
     return [Term(sql=sql, literals=tuple(dict.fromkeys(literals)), is_text=types.is_string(kind))]
 
 

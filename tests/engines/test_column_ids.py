@@ -31,8 +31,8 @@ def test_each_version_tells_the_ids_of_columns_and_of_what_is_in_them(tmp_path: 
     }
     current = hudi_schema(7, (0, "b", "string"), (2, "tags", tags), (3, "seen", seen))
     versions = [current, hudi_schema(3, (0, "a", "string")), hudi_schema(9, (0, "later", "string"))]
-    found = column_ids(
+    actual = column_ids(
         replace(context, schema_ids=json.dumps(current), schema_history=json.dumps({"schemas": versions}))
     )
     of_seen = {"seen": 3, "seen.key": 5, "seen.value": 6, "seen.value.n": 7}
-    assert found == ({"b": 0, "tags": 2, "tags.element": 4, **of_seen}, {"a": 0})
+    assert actual == ({"b": 0, "tags": 2, "tags.element": 4, **of_seen}, {"a": 0})

@@ -40,7 +40,7 @@ def changed(name: str, value: Any) -> Any:
     """Another value of a field of a split or a context."""
     match value:
         case FloatWidening():
-            return next(one for one in FloatWidening if one is not value)
+            return next(item for item in FloatWidening if item is not value)
         case bool():
             return not value
         case int():
@@ -111,11 +111,11 @@ def test_a_payload_counts_with_its_attributes(table: TableWriter) -> None:
     (split, _) = table.open().splits()
     rule = split.context.merge_rule
     assert rule is not None
-    found = {
+    actual = {
         context_identity(replace(split.context, merge_rule=replace(rule, payload=payload)))
         for payload in (None, RecordPayload(), Keeps(1), Keeps(2), Keeps(1))
     }
-    assert len(found) == 4
+    assert len(actual) == 4
 
 
 def test_settings_and_tokens(table: TableWriter) -> None:

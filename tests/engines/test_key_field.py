@@ -36,14 +36,14 @@ def records(
     table.commit(at(2))
     (split,) = table.open().splits()
     with slice_delta(split) as delta:
-        found = delta.log_records()
-    assert isinstance(found, SurvivingLogRecords)
-    return found
+        actual = delta.log_records()
+    assert isinstance(actual, SurvivingLogRecords)
+    return actual
 
 
 def test_deletes_have_the_value_of_their_base_row(tmp_path: Path) -> None:
-    found = records(tmp_path, [spelled(key, key) for key in "abc"], [spelled("a", "a")], ["c", "gone"])
-    assert dict(zip(found.keys.to_pylist(), found.key_values["id"].to_pylist(), strict=True)) == {
+    actual = records(tmp_path, [spelled(key, key) for key in "abc"], [spelled("a", "a")], ["c", "gone"])
+    assert dict(zip(actual.keys.to_pylist(), actual.key_values["id"].to_pylist(), strict=True)) == {
         "a": "a",
         "c": "c",
         "gone": "gone",
@@ -52,8 +52,8 @@ def test_deletes_have_the_value_of_their_base_row(tmp_path: Path) -> None:
 
 def test_numbers_are_a_key_field_too(tmp_path: Path) -> None:
     base = [spelled(str(n), n, "n") for n in range(3)]
-    found = records(tmp_path, base, [spelled("1", 1, "n")], ["2"], key_field="n")
-    assert found.key_values["n"].to_pylist() == [1, 2]
+    actual = records(tmp_path, base, [spelled("1", 1, "n")], ["2"], key_field="n")
+    assert actual.key_values["n"].to_pylist() == [1, 2]
 
 
 def test_keys_that_begin_with_the_name_of_the_field_are_found_by_it_unless_deleted(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_keys_that_begin_with_the_name_of_the_field_are_found_by_it_unless_delet
     ],
 )
 def test_fields_that_find_other_records_are_none_to_join_by(base: Any, log: Any, tmp_path: Path) -> None:
-    found = records(tmp_path, [spelled(*one) for one in base], [spelled(*one) for one in log])
-    assert found.key_values == {}
+    actual = records(tmp_path, [spelled(*item) for item in base], [spelled(*item) for item in log])
+    assert actual.key_values == {}
 
 
 @pytest.mark.parametrize("key_field", ["id,n", "ts.inner", "unknown", ""])
@@ -88,9 +88,9 @@ def test_only_one_column_is_a_key_field(key_field: str, tmp_path: Path) -> None:
     table.commit(at(2))
     (split,) = table.open().splits()
     with slice_delta(split) as delta:
-        found = delta.log_records()
-    assert isinstance(found, SurvivingLogRecords)
-    assert found.key_values == {}
+        actual = delta.log_records()
+    assert isinstance(actual, SurvivingLogRecords)
+    assert actual.key_values == {}
 
 
 ROWS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([None, "a", "b", "c", "d"]), max_size=4)
@@ -104,11 +104,11 @@ def test_a_join_by_the_field_is_a_join_by_the_key(
     base: dict[str, str | None], log: dict[str, str | None], deletes: set[str]
 ) -> None:
     with TemporaryDirectory() as folder:
-        rows = [[spelled(*one) for one in side.items()] for side in (base, log)]
-        found = records(Path(folder) / "t", rows[0], rows[1], sorted(deletes))
-    by_key = {(key, key) for key in base for other in found.keys.to_pylist() if key == other}
-    if found.key_values:
-        values = zip(found.keys.to_pylist(), found.key_values["id"].to_pylist(), strict=True)
+        rows = [[spelled(*item) for item in side.items()] for side in (base, log)]
+        actual = records(Path(folder) / "t", rows[0], rows[1], sorted(deletes))
+    by_key = {(key, key) for key in base for other in actual.keys.to_pylist() if key == other}
+    if actual.key_values:
+        values = zip(actual.keys.to_pylist(), actual.key_values["id"].to_pylist(), strict=True)
         # In SQL, null is equal to nothing.
         known = [(other, value) for other, value in values if value is not None]
         assert {(key, other) for other, value in known for key, of_base in base.items() if value == of_base} == by_key

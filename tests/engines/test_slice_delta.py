@@ -98,11 +98,11 @@ def test_base_rows_that_an_engine_has_to_compare_are_contested(table: TableWrite
     with slice_delta(only_split(table)) as delta:
         log = delta.log_records()
     assert isinstance(log, SurvivingLogRecords)
-    found = dict(
+    actual = dict(
         zip(log.keys.to_pylist(), zip(log.contested.tolist(), log.is_delete.tolist(), strict=True), strict=True)
     )
     # A delete without an ordering value wins in any case, and a new record has nothing to be compared with.
-    assert found == {"a": (True, False), "b": (True, False), "new": (False, False), "c": (False, True)}
+    assert actual == {"a": (True, False), "b": (True, False), "new": (False, False), "c": (False, True)}
     assert not log.merges_fields
     assert dict(zip(log.keys.to_pylist(), log.ordering[0].to_pylist(), strict=True))["b"] == 4
 
@@ -114,10 +114,10 @@ def test_partial_updates_are_contested_and_say_what_they_lack(table: TableWriter
     with slice_delta(only_split(table)) as delta:
         log = delta.log_records()
         assert isinstance(log, SurvivingLogRecords)
-        place = log.keys.to_pylist().index("d")
+        position = log.keys.to_pylist().index("d")
         assert log.merges_fields
-        assert log.contested[place]
-        assert log.unset["value"][place]
+        assert log.contested[position]
+        assert log.unset["value"][position]
         assert not log.unset["value"][log.is_delete].any()
         assert len(log.unset["value"]) == len(log) == log.rows.num_rows
         rows = pa.Table.from_batches(delta.rows(), delta.schema).to_pylist()
@@ -164,7 +164,7 @@ def test_a_base_file_is_read_as_it_is_unless_a_column_would_be_misread(tmp_path:
     pq.write_table(stored, path, use_deprecated_int96_timestamps=True)
     with slice_delta(only_split(table)) as delta:
         assert delta.base_file is not None
-        assert {one.outcome for one in delta.base_file.columns} == {Outcome.READ}
+        assert {column.outcome for column in delta.base_file.columns} == {Outcome.READ}
 
 
 @pytest.mark.parametrize(("day", "is_read"), [(-141_428, False), (-141_427, True)])

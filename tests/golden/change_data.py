@@ -158,7 +158,7 @@ def write(spark: SparkSession, folder: Path, name: str, table_type: str, mode: s
         "hoodie.datasource.read.begin.instanttime": "000",
         "hoodie.datasource.query.incremental.format": "cdc",
     }
-    answer = [one.asDict() for one in spark.read.format("hudi").options(**question).load(str(table)).collect()]
+    answer = [item.asDict() for item in spark.read.format("hudi").options(**question).load(str(table)).collect()]
     columns = pa.schema([(column, pa.string()) for column in ("op", "ts_ms", "before", "after")])
     pq.write_table(pa.Table.from_pylist(answer, columns), folder / "cdc.parquet", compression="none")
     for path in table.rglob("*.crc"):

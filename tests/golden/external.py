@@ -279,7 +279,7 @@ class Writer:
         stats, retained = java.java.util.ArrayList(), self._times[2]
         for partition in dict.fromkeys(partition for partition, *_ in sync.cleans):
             names, infos = java.java.util.ArrayList(), java.java.util.ArrayList()
-            for _, below, name, added in (one for one in sync.cleans if one[0] == partition):
+            for _, below, name, added in (clean for clean in sync.cleans if clean[0] == partition):
                 marked = files.appendCommitTimeAndExternalFileMarker(name, self._times[added], below)
                 names.add(marked)
                 infos.add(avro.HoodieCleanFileInfo(marked, False))

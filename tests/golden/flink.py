@@ -314,14 +314,14 @@ def ask(folder: Path, release: str, names: Iterable[str]) -> None:
             (answers / "expected").mkdir(parents=True)
             reader = Reader(spark=spark, table=table, reader_options={})
             has_changes = properties(table).get("hoodie.table.cdc.enabled") == "true"
-            found: list[dict[str, Any]] = []
+            actual: list[dict[str, Any]] = []
             asked = Questions(time_travels=6, ranges=4)
             for question in asked.about(instants(table), table_version(table), has_changes=has_changes):
                 entry = reader.answer(question, answers)
                 failed = entry["expected"] is None
                 answer = {"error": entry["oracle_error"]} if failed else {"rows": entry["expected"]}
-                found.append({"kind": question.kind, "options": dict(question.options), **answer})
-            (folder / name / f"answers_{release}.json").write_text(json.dumps(found, indent=1) + "\n")
+                actual.append({"kind": question.kind, "options": dict(question.options), **answer})
+            (folder / name / f"answers_{release}.json").write_text(json.dumps(actual, indent=1) + "\n")
 
 
 def main() -> None:

@@ -141,8 +141,8 @@ def write_history(spark: SparkSession, folder: Path, name: str, seed: int, optio
             writer = writer.option("hoodie.datasource.write.partitions.to.delete", rows[0][1])
         writer.mode("append").save(str(table))
         spark.catalog.clearCache()
-        found = spark.read.format("hudi").load(str(table)).select("id", "part", "ts", "v").collect()
-        states += [{"step": len(steps)} | row.asDict() for row in found]
+        actual = spark.read.format("hudi").load(str(table)).select("id", "part", "ts", "v").collect()
+        states += [{"step": len(steps)} | row.asDict() for row in actual]
         steps.append({"operation": kind, "commit": newest_commit(table)})
     (folder / "steps.json").write_text(json.dumps(steps, indent=1))
     pq.write_table(pa.Table.from_pylist(states, STATES), folder / "states.parquet", compression="none")

@@ -64,8 +64,8 @@ class _Procedures:
 
     def parameters(self, name: str) -> dict[str, bool]:
         """The parameters of a procedure, and whether each is required."""
-        found = self._registry.newBuilder(name).build().parameters()
-        return {parameter.name(): parameter.required() for parameter in found}
+        actual = self._registry.newBuilder(name).build().parameters()
+        return {parameter.name(): parameter.required() for parameter in actual}
 
 
 def _folder(name: str) -> Path:
@@ -82,7 +82,9 @@ def _calls(
     logs = [path for path in data if ".log." in path.name and not path.name.endswith(".crc")]
     partitions = sorted({path.parent.relative_to(table).as_posix() for path in data})
     partitions = [path if path != "." else "" for path in partitions]
-    commits = [one.requested for one in instants(table) if one.state == "completed" and one.action in WRITES]
+    commits = [
+        instant.requested for instant in instants(table) if instant.state == "completed" and instant.action in WRITES
+    ]
     regex = {"path_regex": "*" if partitions != [""] else ""}
     files = [row for row in rows("show_fsview_all", regex) if row["data_file"]]
     groups = list(dict.fromkeys((row["partition"], row["file_id"]) for row in files))[:_GROUPS]
@@ -92,7 +94,7 @@ def _calls(
         "show_commit_write_stats": [{"instant_time": time} for time in commits],
         "show_commit_extra_metadata": [{"instant_time": time} for time in commits],
         "show_rollback_detail": [
-            {"instant_time": one.requested} for one in instants(table) if one.action == "rollback"
+            {"instant_time": instant.requested} for instant in instants(table) if instant.action == "rollback"
         ],
         "show_logfile_metadata": [{"log_file_path_pattern": path.as_posix()} for path in logs],
         "show_logfile_records": [{"log_file_path_pattern": path.as_posix()} for path in logs],

@@ -122,7 +122,7 @@ def _insert(name: str, keys: range, values: str) -> str:
 
 
 def _done(table: Path) -> list[Instant]:
-    return [one for one in instants(table) if one.state == "completed" and one.action in WRITES]
+    return [instant for instant in instants(table) if instant.state == "completed" and instant.action in WRITES]
 
 
 def _by_name(table: Path) -> Iterator[tuple[str, dict[str, str]]]:

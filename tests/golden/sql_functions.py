@@ -74,8 +74,12 @@ def _calls(name: str) -> Iterator[str]:
     yield from (f"hudi_filesystem_view('{{table}}', '{pattern}')" for pattern in PATTERNS)
     yield "hudi_metadata('{table}')"
     if name in CHANGES:
-        done = [one for one in instants(golden_table(name)) if one.state == "completed" and one.action in WRITES]
-        times = [one.completed or one.requested for one in done]
+        done = [
+            instant
+            for instant in instants(golden_table(name))
+            if instant.state == "completed" and instant.action in WRITES
+        ]
+        times = [item.completed or item.requested for item in done]
         for kind in ("latest_state", "cdc"):
             call = f"hudi_table_changes('{{table}}', '{kind}'"
             yield f"{call}, 'earliest')"

@@ -30,13 +30,13 @@ def rows(file: IndexedHFile, wanted: KeyRange | list[str] | None) -> list[str]:
         if isinstance(wanted, list)
         else file.cells_of_range(wanted)
     )
-    found = []
+    actual = []
     for part in parts:
         values = memoryview(part.values)
         for key, start, end in zip(map(str, part.keys.to_pylist()), part.value_starts, part.value_ends, strict=True):
             assert bytes(values[start:end]) == f"value of {key}".encode()
-            found.append(key)
-    return found
+            actual.append(key)
+    return actual
 
 
 @SHAPES
@@ -80,10 +80,10 @@ def test_every_key_is_in_the_blocks_that_are_read(
     cells = [(key, b"value of " + key.encode()) for key in KEYS]
     blocks = [cells[first : first + size] for first in range(0, len(cells), size)]
     file = base_file(tmp_path_factory.mktemp("f"), hfile_of_levels(blocks, levels, fanout))
-    found = rows(file, sorted(asked))
-    assert found == sorted(asked) if len(asked) <= slice_records.FEW_KEYS else asked <= set(found)
-    assert found == sorted(set(found))
-    assert len(found) <= size * len(asked)
+    actual = rows(file, sorted(asked))
+    assert actual == sorted(asked) if len(asked) <= slice_records.FEW_KEYS else asked <= set(actual)
+    assert actual == sorted(set(actual))
+    assert len(actual) <= size * len(asked)
 
 
 @pytest.mark.parametrize("codec", [NONE, GZ])
@@ -115,9 +115,9 @@ def test_all_cells_of_a_key_are_found() -> None:
     cells = [("a", b"1"), ("b", b"2"), ("b", b"3"), ("b", b"4"), ("c", b"5")]
     data = hfile_of_levels([cells], 1, 1)
     in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=0))
-    (found,) = in_memory.cells_of_keys([b"", b"b", b"x"])
-    values = memoryview(found.values)
-    ends = zip(found.value_starts, found.value_ends, strict=True)
+    (actual,) = in_memory.cells_of_keys([b"", b"b", b"x"])
+    values = memoryview(actual.values)
+    ends = zip(actual.value_starts, actual.value_ends, strict=True)
     assert [bytes(values[start:end]) for start, end in ends] == [b"2", b"3", b"4"]
 
 
@@ -125,8 +125,8 @@ def test_a_key_within_a_value_or_another_key_is_no_cell() -> None:
     cells = [("a", b"x"), ("b", b"\x00\x01d"), ("c\x00\x01d", b"y"), ("e", b"\x00\x01a"), ("f", b"z")]
     data = hfile_of_levels([cells], 1, 1)
     in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=0))
-    (found,) = in_memory.cells_of_keys([b"a", b"d", b"f", b"f" * 40_000])
-    assert found.keys.to_pylist() == ["a", "f"]
+    (actual,) = in_memory.cells_of_keys([b"a", b"d", b"f", b"f" * 40_000])
+    assert actual.keys.to_pylist() == ["a", "f"]
 
 
 def test_entries_without_an_index_are_an_error() -> None:

@@ -39,9 +39,9 @@ def dynamic(*rows: bytes) -> bytes:
 
 
 def parsed(content: bytes, type_code: str) -> BloomFilter:
-    found = parse_bloom_filter(base64.b64encode(content), type_code, PATH)
-    assert found is not None
-    return found
+    actual = parse_bloom_filter(base64.b64encode(content), type_code, PATH)
+    assert actual is not None
+    return actual
 
 
 def indexed_base_files(case: str) -> Iterator[tuple[FooterIndex, list[str]]]:
@@ -57,14 +57,14 @@ def indexed_base_files(case: str) -> Iterator[tuple[FooterIndex, list[str]]]:
     "case", ["h_bloom_footer_0150", "h_bloom_footer_120", "a_story_v5_0122", "e_odd_keys_120", "e_composite_keys_0150"]
 )
 def test_filters_of_hudi_find_all_keys_and_hardly_any_other(case: str) -> None:
-    found = 0
+    actual = 0
     for index, keys in indexed_base_files(case):
         assert index.bloom_filter is not None
         assert not index.bloom_filter.is_saturated
         assert all(index.bloom_filter.may_hold(key) for key in keys)
         assert {index.ask(key) for key in keys} == {FooterAnswer.MAY_HOLD}
-        found += sum(index.bloom_filter.may_hold(f"nowhere-ä{number}") for number in range(200))
-    assert found <= 3
+        actual += sum(index.bloom_filter.may_hold(f"nowhere-ä{number}") for number in range(200))
+    assert actual <= 3
 
 
 def test_a_filter_of_hudi_with_one_key_has_the_bits_of_that_key() -> None:
@@ -82,15 +82,15 @@ def test_a_filter_of_hudi_with_one_key_has_the_bits_of_that_key() -> None:
 
 @pytest.mark.parametrize("key", ["", "a", "ab", "abc", "abcd", "abcdé", "日本", "\U0001f600x"])
 def test_a_simple_filter_finds_what_was_added(key: str) -> None:
-    found = parsed(simple(["k1", key]), SIMPLE)
-    assert found.may_hold(key)
-    assert found.may_hold("k1")
-    assert not found.may_hold("k2")
+    actual = parsed(simple(["k1", key]), SIMPLE)
+    assert actual.may_hold(key)
+    assert actual.may_hold("k1")
+    assert not actual.may_hold("k2")
 
 
 def test_a_dynamic_filter_finds_the_keys_of_every_row() -> None:
-    found = parsed(dynamic(simple(["k1"]), simple(["k2"]), simple(["k3"])), DYNAMIC)
-    assert [found.may_hold(f"k{number}") for number in range(6)] == [False, True, True, True, False, False]
+    actual = parsed(dynamic(simple(["k1"]), simple(["k2"]), simple(["k3"])), DYNAMIC)
+    assert [actual.may_hold(f"k{number}") for number in range(6)] == [False, True, True, True, False, False]
 
 
 def test_a_filter_that_holds_too_much_is_not_asked() -> None:
@@ -207,11 +207,11 @@ def test_many_keys_are_hashed_as_one(keys: list[str]) -> None:
 @pytest.mark.parametrize("rows", [1, 3])
 def test_one_of_many_keys_is_found(rows: int, others: int) -> None:
     held = [simple([f"k{number}"], size=1 << 16) for number in range(rows)]
-    found = parsed(dynamic(*held), DYNAMIC) if rows > 1 else parsed(held[0], SIMPLE)
+    actual = parsed(dynamic(*held), DYNAMIC) if rows > 1 else parsed(held[0], SIMPLE)
     missing = [f"nowhere{number}" for number in range(others)]
-    assert not found.may_hold_any(HashedKeys(missing), 0, others)
+    assert not actual.may_hold_any(HashedKeys(missing), 0, others)
     for key in (f"k{number}" for number in range(rows)):
-        assert found.may_hold_any(HashedKeys([*missing, key]), 0, others + 1)
+        assert actual.may_hold_any(HashedKeys([*missing, key]), 0, others + 1)
 
 
 @given(

@@ -24,8 +24,8 @@ def written(folder: Path, *, with_key_index: bool, logs: Sequence[int] = (), spr
     """A table of slices whose key ranges overlap if keys are spread; those of ``logs`` have a log with a key more."""
     writer = TableWriter(folder=folder).create()
     for number in range(SLICES):
-        places = [one * SLICES + number if spread else number * KEYS_IN_SLICE + one for one in range(KEYS_IN_SLICE)]
-        rows = [{"id": f"k{place:05d}", "ts": 1, "value": "base"} for place in places]
+        places = [item * SLICES + number if spread else number * KEYS_IN_SLICE + item for item in range(KEYS_IN_SLICE)]
+        rows = [{"id": f"k{location:05d}", "ts": 1, "value": "base"} for location in places]
         writer.base_file(at(1), rows, file_id=f"f{number:02d}-0", with_key_index=with_key_index)
     writer.commit(at(1))
     for number in logs:
@@ -57,11 +57,11 @@ def counted(folder: Path, key: str, options: Mapping[str, str] | None = None) ->
 
 def test_key_ranges(tmp_path: Path) -> None:
     table = written(tmp_path / "t", with_key_index=True, spread=False)
-    found = counted(table, "k00025")
-    assert found.rows == 1
+    actual = counted(table, "k00025")
+    assert actual.rows == 1
     # One footer for each file, then all columns of the only candidate, which is small.
-    assert found.cold <= SLICES + 1
-    assert found.warm <= 1
+    assert actual.cold <= SLICES + 1
+    assert actual.warm <= 1
     without = counted(table, "k00025", NO_SKIPPING)
     assert without.rows == 1
     # The statistics of row groups rule out the same files.
@@ -71,10 +71,10 @@ def test_key_ranges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "rows", "warm"), [("k00025", 1, 1), ("k99999", 0, 0), ("k00025x", 0, 0)])
 def test_bloom_filters_where_all_ranges_overlap(tmp_path: Path, key: str, rows: int, warm: int) -> None:
     table = written(tmp_path / "t", with_key_index=True)
-    found = counted(table, key)
-    assert found.rows == rows
-    assert found.cold <= SLICES + warm
-    assert found.warm <= warm
+    actual = counted(table, key)
+    assert actual.rows == rows
+    assert actual.cold <= SLICES + warm
+    assert actual.warm <= warm
     without = counted(table, key, NO_SKIPPING)
     assert without.rows == rows
     if key == "k00025":
@@ -88,8 +88,8 @@ def test_footers_that_a_filter_was_asked_of_are_kept(tmp_path: Path) -> None:
     table = HudiTable.open(str(written(tmp_path / "t", with_key_index=False, spread=False)), filesystem)
     for name, read in (("k00025", SLICES), ("k00065", 1), ("k00065", 1), ("k1", 0)):
         requests = filesystem.reset()
-        found = table.snapshot().to_table(["id"], (pc.field("id") >= name) & (pc.field("id") <= name))
-        assert found["id"].to_pylist() == ([] if name == "k1" else [name])
+        actual = table.snapshot().to_table(["id"], (pc.field("id") >= name) & (pc.field("id") <= name))
+        assert actual["id"].to_pylist() == ([] if name == "k1" else [name])
         assert len(requests.by_file) == read
 
 
@@ -108,7 +108,7 @@ def test_logs_may_hold_any_key(tmp_path: Path) -> None:
 def test_at_most_three_requests_for_each_candidate(tmp_path: Path) -> None:
     files = CountingFileSystem()
     folder = written(tmp_path / "t", with_key_index=True, logs=(3, 7))
-    keys = [f"k{place:05d}" for place in range(SLICES * KEYS_IN_SLICE)]
+    keys = [f"k{number:05d}" for number in range(SLICES * KEYS_IN_SLICE)]
     requests = files.reset()
     assert HudiTable.open(str(folder), files).get(keys).num_rows == len(keys)
     assert max(requests.by_file.values()) <= 3

@@ -24,12 +24,12 @@ def test_ranges_are_those_of_the_files(case: str, column: str) -> None:
     table = HudiTable.open(golden_table(case))
     records = pa.concat_tables(table._metadata_table.all("column_stats"))
     of_column: list[dict[str, Any]] = records.filter(pc.field("column") == column).to_pylist()
-    found = {row["file_name"]: row for row in of_column}
-    names = [path for path in golden_table(case).glob("*/*.parquet") if path.name in found]
+    actual = {row["file_name"]: row for row in of_column}
+    names = [path for path in golden_table(case).glob("*/*.parquet") if path.name in actual]
     assert len(names) >= 18
     for path in names:
         values = pq.read_table(path, columns=[column], partitioning=None).column(0)
-        row = found[path.name]
+        row = actual[path.name]
         assert value_of(row["min_value"]) == pc.min(values).as_py()
         assert value_of(row["max_value"]) == pc.max(values).as_py()
         assert (row["value_count"], row["null_count"]) == (len(values), values.null_count)
@@ -85,6 +85,6 @@ def test_a_range_is_unknown_if_one_of_its_parts_is(nulls: int, expected: tuple[i
     known = {"min_value": {"int": 3}, "max_value": {"int": 5}, "value_count": 4, "null_count": 0}
     rows = [entry | known, entry | {"value_count": 2, "null_count": nulls}]
     (row,) = kind.merged(pa.Table.from_pylist(rows, schema=kind.schema)).to_pylist()
-    found = [None if values is None else values["int"] for values in (row["min_value"], row["max_value"])]
-    assert tuple(found) == expected
+    actual = [None if values is None else values["int"] for values in (row["min_value"], row["max_value"])]
+    assert tuple(actual) == expected
     assert (row["value_count"], row["null_count"]) == (6, nulls)

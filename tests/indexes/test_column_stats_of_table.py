@@ -37,8 +37,8 @@ def test_rows_are_the_same_with_and_without(name: str, switch: str) -> None:
     condition = condition_on_ts(table)
     assert 0 < slices(table, condition) < slices(without, condition)
     for query in ("snapshot", "read_optimized"):
-        found, expected = (getattr(one, query)().to_table(filter=condition) for one in (table, without))
-        assert differences(found, expected) == []
+        actual, expected = (getattr(item, query)().to_table(filter=condition) for item in (table, without))
+        assert differences(actual, expected) == []
     assert table.snapshot().to_table(filter=condition).num_rows > 0
 
 
@@ -61,11 +61,11 @@ def test_ranges_of_commits_are_read_with_them_too(name: str) -> None:
     values = without.snapshot().to_table(columns=["ts"]).column("ts")
     least, greatest = pc.min(values), pc.max(values)
     for after in ("earliest", commits[0], commits[-2]):
-        found, expected = (one.incremental(after) for one in (table, without))
+        actual, expected = (item.incremental(after) for item in (table, without))
         for condition in (pc.field("ts") <= least, pc.field("ts") == greatest, pc.field("ts") > greatest):
-            assert differences(found.to_table(filter=condition), expected.to_table(filter=condition)) == []
-            assert len(list(found.splits(condition))) <= len(list(unread.incremental(after).splits(condition)))
-        assert list(found.splits(pc.field("ts") > greatest)) == []
+            assert differences(actual.to_table(filter=condition), expected.to_table(filter=condition)) == []
+            assert len(list(actual.splits(condition))) <= len(list(unread.incremental(after).splits(condition)))
+        assert list(actual.splits(pc.field("ts") > greatest)) == []
     assert list(unread.incremental("earliest").splits(pc.field("ts") > greatest)) != []
 
 
@@ -100,7 +100,7 @@ def test_the_column_stats_of_a_file_with_nan_are_those_of_zeros() -> None:
         f"{column_id('price')}{partition_id(path)}{file_id(name)}" for path, name in (file.split("/") for file in files)
     ]
     stats = stats_of_files(table._metadata_table, "price", keys).select([KEY, "min_value", "max_value"]).to_pylist()
-    ranges = {one[KEY]: (one["min_value"]["double"], one["max_value"]["double"]) for one in stats}
+    ranges = {item[KEY]: (item["min_value"]["double"], item["max_value"]["double"]) for item in stats}
     wrong = 0
     for key, path in zip(keys, files, strict=True):
         values = pq.read_table(golden_table("h_stats_of_nan_120") / path).column("price")

@@ -30,7 +30,7 @@ class Slices:
         table = HudiTable.open(golden_table(name))
         query = table.read_optimized() if read_optimized else table.snapshot()
         self.metadata = MetadataTable(table._state)
-        self.splits = [piece for split in query.splits() for piece in split.slices]
+        self.splits = [part for split in query.splits() for part in split.slices]
         self.rows = [pa.Table.from_batches(open_reader(split).batches(), query.schema) for split in self.splits]
         self.columns = skippable_columns(query.schema.names, query.context)
 
@@ -142,7 +142,7 @@ ENDS = ((5, 7), (1, 2), (None, None), (7, 9), (20, 30), (2, 3))
 def test_ranges_are_apart_if_they_have_no_value_in_common() -> None:
     ranges = [data_skipping._Range(low, high, has_nulls=False) for low, high in ENDS]
     for most, expected in ((9, [[1, 2], [5, 7], [20]]), (2, [[1, 2], [5, 7, 20]]), (1, [[1, 2, 5, 7, 20]])):
-        assert [[one.low for one in group] for group in data_skipping._disjoint_groups(ranges, most)] == expected
+        assert [[item.low for item in group] for group in data_skipping._disjoint_groups(ranges, most)] == expected
     assert data_skipping._disjoint_groups(ranges[2:3], 4) == [ranges[2:3]]
 
 

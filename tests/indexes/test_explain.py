@@ -34,14 +34,14 @@ CASES: tuple[tuple[str, Mapping[str, str]], ...] = (
 def filters(dataset: HudiDataset) -> list[pc.Expression | None]:
     """Of all rows, of keys, of a partition, of a range, of values, and of nothing."""
     rows, names = dataset.to_table(), dataset.schema.names
-    found: list[pc.Expression | None] = [None, pc.scalar(False)]
-    found += [pc.field(name) == rows[name][0] for name in (KEY, "part") if name in names]
-    return [*found, pc.field("id").isin(rows["id"][::97].combine_chunks()), pc.field("ts") <= pc.min(rows["ts"])]
+    actual: list[pc.Expression | None] = [None, pc.scalar(False)]
+    actual += [pc.field(name) == rows[name][0] for name in (KEY, "part") if name in names]
+    return [*actual, pc.field("id").isin(rows["id"][::97].combine_chunks()), pc.field("ts") <= pc.min(rows["ts"])]
 
 
 def files_of(explanation: Explanation) -> set[str]:
-    bases = [one.base_path for one in explanation.slices if one.base_path is not None and one.row_groups_read]
-    logs = [path for one in explanation.slices for path in one.log_paths]
+    bases = [item.base_path for item in explanation.slices if item.base_path is not None and item.row_groups_read]
+    logs = [path for item in explanation.slices for path in item.log_paths]
     return {Path(path).name for path in (*bases, *logs)}
 
 
@@ -52,8 +52,10 @@ def test_what_remains_is_what_is_opened(case: str, options: Mapping[str, str]) -
     table = HudiTable.open(str(golden_table(case)), files, options)
     # Without meta columns there are no incremental queries.
     others = [table.read_optimized(), table.incremental("earliest")] if table.config.populates_meta_fields else []
-    wanted = filters(table.snapshot())
-    queries = [(table.snapshot(), one) for one in wanted] + [(query, one) for query in others for one in wanted[::2]]
+    expected = filters(table.snapshot())
+    queries = [(table.snapshot(), item) for item in expected] + [
+        (query, item) for query in others for item in expected[::2]
+    ]
     for query, row_filter in queries:
         # This keeps what indexes read of the files that they rule out.
         explanation = query.explain(row_filter)
@@ -72,7 +74,7 @@ def test_the_bytes_of_base_files_are_those_of_their_column_chunks(tmp_path: Path
     groups = [pq.read_metadata(path).row_group(number) for number in range(4)]
 
     def stored(numbers: list[int], columns: set[str]) -> int:
-        chunks = [groups[number].column(place) for number in numbers for place in range(groups[0].num_columns)]
+        chunks = [groups[number].column(position) for number in numbers for position in range(groups[0].num_columns)]
         return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
 
     dataset = writer.open().snapshot()

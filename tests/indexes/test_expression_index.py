@@ -82,8 +82,8 @@ def test_queries_use_them() -> None:
     for option in ({}, {DATA_SKIPPING_KEY: "false"}, {METADATA_TABLE_KEY: "false"}):
         other = HudiTable.open(golden_table(TABLE), options=option)
         for name in ("snapshot", "read_optimized"):
-            found, expected = (getattr(one, name)().to_table(filter=LOWER == "city11") for one in (table, other))
-            assert differences(found, expected) == []
+            actual, expected = (getattr(item, name)().to_table(filter=LOWER == "city11") for item in (table, other))
+            assert differences(actual, expected) == []
     assert len(table.splits(filter=LOWER == "moved")) < len(table.splits())
     first = table.timeline.commits()[0].requested_time
     # None of the first slices has it.
@@ -180,8 +180,8 @@ def test_a_result_of_spark_is_in_the_range_of_that_of_arrow(name: str, text: str
     result: Any = getattr(pc, f"utf8_{name}")(rows.column("c"))[0].as_py()
     for row_filter in (pc.field("c") == text, getattr(pc, f"utf8_{name}")(pc.field("c")) == result):
         assert rows.filter(row_filter).num_rows == 1
-        wanted = function.result_ranges(row_filter, "c")
-        assert wanted is None or all(within(wanted, one) for one in of_spark)
+        expected = function.result_ranges(row_filter, "c")
+        assert expected is None or all(within(expected, item) for item in of_spark)
     if text.isascii():
         assert function.result_ranges(pc.field("c") == text, "c") is not None
 

@@ -50,14 +50,14 @@ def plans(table: HudiTable) -> list[list[RealtimeFileSplit] | str]:
 def ranges(table: HudiTable) -> list[list[Split] | str]:
     """The splits of the rows and of the changes of all commits, and of those after the first."""
     commits = [commit.completion_time or commit.requested_time for commit in table.timeline.commits()]
-    found: list[list[Split] | str] = []
+    actual: list[list[Split] | str] = []
     for query in (table.incremental, table.changes):
         for after in ("earliest", *commits[:1]):
             try:
-                found.append(list(query(after).splits()))
+                actual.append(list(query(after).splits()))
             except HudiReadError as error:
-                found.append(str(error))
-    return found
+                actual.append(str(error))
+    return actual
 
 
 def splits(table: HudiTable, as_of: str | None, query_type: QueryType) -> list[RealtimeFileSplit] | str:
@@ -76,9 +76,9 @@ def test_golden_tables_have_the_same_splits_of_ranges_by_index_and_by_listing() 
         except HudiReadError:
             continue
         if "files" in table.config.metadata_partitions:
-            found = ranges(table)
-            planned += sum(not isinstance(one, str) for one in found)
-            assert found == ranges(HudiTable.open(golden_table(case), options=OFF)), case
+            actual = ranges(table)
+            planned += sum(not isinstance(item, str) for item in actual)
+            assert actual == ranges(HudiTable.open(golden_table(case), options=OFF)), case
     assert planned > 60
 
 
@@ -343,5 +343,5 @@ def test_a_metadata_table_that_lacks_a_file_is_not_believed(
     texts = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     # Column stats are also asked for the ranges of keys.
     assert sum("expected the file of" in text for text in texts) == (2 if partition == "column_stats" else 1)
-    (finding,) = [one for one in tools.doctor(table).findings if one.check == "metadata-table"]
+    (finding,) = [item for item in tools.doctor(table).findings if item.check == "metadata-table"]
     assert (finding.severity.name, partition in str(finding.path)) == ("ERROR", True)

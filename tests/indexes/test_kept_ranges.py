@@ -120,16 +120,16 @@ def test_row_groups_are_passed_over_by_floats_and_wider_numbers(tmp_path: Path) 
     wide = TableWriter(folder=tmp_path / "t", fields=(("id", "string"), ("ts", "long"), ("x", "double")))
     wide.commit(at(2))
     dataset = HudiTable.open(tmp_path / "t").snapshot()
-    for row_filter, groups, found in ((pc.field("ts") >= 4, 1, 2), (X < 0.7, 1, 2), (X != 1, 3, 5)):
+    for row_filter, groups, actual in ((pc.field("ts") >= 4, 1, 2), (X < 0.7, 1, 2), (X != 1, 3, 5)):
         explanation = dataset.explain(row_filter)
-        assert (explanation.row_groups_read, dataset.to_table(filter=row_filter).num_rows) == (groups, found)
+        assert (explanation.row_groups_read, dataset.to_table(filter=row_filter).num_rows) == (groups, actual)
 
 
 def test_a_column_with_a_default_is_not_known_of_logs(tmp_path: Path) -> None:
     Written(tmp_path / "t")
     table = HudiTable.open(tmp_path / "t")
     assert read(table, X > 200)[1] == 0
-    (split,) = (one for one in table.splits() if one.log_paths)
+    (split,) = (item for item in table.splits() if item.log_paths)
     assert known_ranges(table.storage, split, "x") == ((10.0, 19.0), (100.0, 100.0))
     since = replace(split, context=replace(split.context, field_defaults=(("x", "900.0"),)))
     assert known_ranges(table.storage, since, "x") is False

@@ -41,11 +41,11 @@ class BaseFiles:
         self.index = KeyIndexOfTable(table._state, lambda: MetadataTable(table._state))
 
     def may_hold(self, keys: Iterable[str]) -> Sequence[bool | None]:
-        wanted = set(keys)
-        verdicts = self.index.may_hold(self.storage, self.splits, LookupKeys.of(wanted))
+        expected = set(keys)
+        verdicts = self.index.may_hold(self.storage, self.splits, LookupKeys.of(expected))
         assert self.index.why_not == {}
         for verdict, present in zip(verdicts, self.keys, strict=True):
-            assert verdict is not False or not present & wanted
+            assert verdict is not False or not present & expected
         return verdicts
 
 
@@ -131,8 +131,8 @@ def test_a_range_without_all_row_groups_is_not_known(
 
     monkeypatch.setattr(key_index, "stats_of_files", stats)
     table = MetadataTable(HudiTable.open(golden_table("h_column_stats_120"))._state)
-    (found,) = key_ranges(table, [("a", "f.parquet")]).to_pylist()
-    assert tuple(found.values()) == known
+    (actual,) = key_ranges(table, [("a", "f.parquet")]).to_pylist()
+    assert tuple(actual.values()) == known
 
 
 @pytest.mark.parametrize("partition", ["bloom_filters", "column_stats"])
@@ -151,5 +151,5 @@ def test_damaged_indexes_are_reported_once_and_not_used(
     with caplog.at_level(logging.WARNING, "hudi_bridge"):
         for _ in range(2):
             assert differences(expected, table.get(["k00155", "k00420", "nowhere"])) == []
-    assert sum(f"{partition} of the metadata table are not used" in one.message for one in caplog.records) == 1
+    assert sum(f"{partition} of the metadata table are not used" in record.message for record in caplog.records) == 1
     assert list(table._indexes.key_index.why_not) == [partition]

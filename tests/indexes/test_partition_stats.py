@@ -122,7 +122,7 @@ def test_only_queries_without_logs_use_them(monkeypatch: pytest.MonkeyPatch, que
     assert {split.partition_path for split in table.splits(None, query_type, row_filter)} <= {"a"}
     assert asked == ([] if query_type is QueryType.SNAPSHOT else [["a", "b", "c"]])
     name = query_type.value.lower()
-    assert differences(*(getattr(one, name)().to_table(filter=row_filter) for one in (table, expected))) == []
+    assert differences(*(getattr(item, name)().to_table(filter=row_filter) for item in (table, expected))) == []
 
 
 @pytest.mark.parametrize("option", [DATA_SKIPPING_KEY, METADATA_TABLE_KEY])
@@ -164,10 +164,10 @@ def test_a_column_that_writers_no_longer_keep_stats_of_is_not_looked_at(tmp_path
         definitions["indexDefinitions"]["column_stats"]["sourceFields"] = columns
         (path / INDEX_DEFINITIONS).write_text(json.dumps(definitions))
         table = HudiTable.open(path)
-        found = table._indexes.partition_stats.partitions_that_may_pass(
+        actual = table._indexes.partition_stats.partitions_that_may_pass(
             ["a", "b", "c"], row_filter, table.read_optimized().context
         )
-        assert set(found) == kept
+        assert set(actual) == kept
 
 
 def test_stats_of_many_partitions_are_read_with_the_others(monkeypatch: pytest.MonkeyPatch, stats: Partitions) -> None:

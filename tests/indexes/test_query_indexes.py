@@ -55,7 +55,7 @@ Query = Callable[[HudiTable], HudiDataset]
 def test_what_serves_which_query(
     describes: Describes, is_newest: bool, has_logs: bool, expected: set[QueryType]
 ) -> None:
-    assert {one for one in ALL if serves(describes, one, is_newest=is_newest, has_logs=has_logs)} == expected
+    assert {item for item in ALL if serves(describes, item, is_newest=is_newest, has_logs=has_logs)} == expected
 
 
 def queries(table: HudiTable) -> Iterator[Query]:
@@ -124,9 +124,9 @@ def test_values_of_an_indexed_column_are_those_of_the_query(case: str) -> None:
 def test_a_record_index_tells_of_the_newest_snapshot_alone() -> None:
     table = HudiTable.open(golden_table("h_record_index_120"))
     first = table.timeline.commits()[0].requested_time
-    found, same = table.snapshot().record_locations("k00001"), table.record_locations("k00001")
-    assert found is not None
+    actual, same = table.snapshot().record_locations("k00001"), table.record_locations("k00001")
+    assert actual is not None
     assert same is not None
-    assert found.equals(same)
+    assert actual.equals(same)
     for other in (table.read_optimized(), table.snapshot(first), table.incremental("earliest")):
         assert other.record_locations("k00001") is None

@@ -26,14 +26,16 @@ def test_only_the_partitions_of_the_keys_are_listed(
     row = everything.filter(pc.field("id") == "k00001")
     table = HudiTable.open(golden_table(case))
     explanation = table.snapshot().explain(pc.field("id") == "k00001")
-    assert {one.partition_path for one in explanation.slices} == set(row["_hoodie_partition_path"].to_pylist())
+    assert {item.partition_path for item in explanation.slices} == set(row["_hoodie_partition_path"].to_pylist())
     assert explanation.slices_listed < len(HudiTable.open(golden_table(case)).splits())
     assert table.get("k00001").equals(row)
     assert table.get("nowhere").num_rows == 0
     # All splits are known then.
     assert len(table.splits()) > explanation.slices_listed
     assert table.get("k00001").equals(row)
-    assert [one.file_id for one in table.splits(filter=pc.field("id") == "k00001")] == [explanation.slices[0].file_id]
+    assert [split.file_id for split in table.splits(filter=pc.field("id") == "k00001")] == [
+        explanation.slices[0].file_id
+    ]
 
 
 def test_a_key_in_another_partition_than_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,10 +44,10 @@ def test_a_key_in_another_partition_than_the_one_asked_for(monkeypatch: pytest.M
     path = table.get("k00001")["_hoodie_partition_path"][0].as_py()
     assert table.get("k00001", partition_path=path).num_rows == 1
     assert table.get("k00001", partition_path="elsewhere").num_rows == 0
-    found = table.snapshot().to_table(
+    actual = table.snapshot().to_table(
         filter=(pc.field("id") == "k00001") & (pc.field("part") != path.rpartition("=")[2])
     )
-    assert found.num_rows == 0
+    assert actual.num_rows == 0
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc", "a/../../b"])
@@ -60,7 +62,7 @@ def test_an_index_with_paths_that_leave_the_table_is_not_used(
     with caplog.at_level(logging.WARNING):
         assert table.get("k00001").num_rows == 1
         assert table.get("k00001").num_rows == 1
-    (message,) = [one.message for one in caplog.records if "record index" in one.message]
+    (message,) = [record.message for record in caplog.records if "record index" in record.message]
     assert "leaves the table" in message
 
 
@@ -76,10 +78,10 @@ def test_a_partition_that_is_gone_has_no_rows(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("keys", ["k00001", {"id": "k00001"}, ["k00001"], [{"id": "k00001"}, "k00001"]])
 def test_keys_are_located_as_they_are_looked_up(keys: Any) -> None:
-    found = HudiTable.open(golden_table("h_record_index_0150")).record_locations(keys)
-    assert found is not None
-    assert found.column("key").to_pylist() == ["k00001"]
-    assert found.schema.field("instant").type == pa.timestamp("ms", "UTC")
+    actual = HudiTable.open(golden_table("h_record_index_0150")).record_locations(keys)
+    assert actual is not None
+    assert actual.column("key").to_pylist() == ["k00001"]
+    assert actual.schema.field("instant").type == pa.timestamp("ms", "UTC")
 
 
 @pytest.mark.parametrize("keys", [[1.5], [None], [b"k00001"], {"name": "k00001"}, ["\ud800"]])
@@ -92,9 +94,9 @@ def test_what_is_no_key_is_not_located(keys: Any) -> None:
 
 
 def test_the_number_of_a_key_is_located_by_its_text() -> None:
-    found = HudiTable.open(golden_table("h_record_index_0150")).record_locations([1])
-    assert found is not None
-    assert found.num_rows == 0
+    actual = HudiTable.open(golden_table("h_record_index_0150")).record_locations([1])
+    assert actual is not None
+    assert actual.num_rows == 0
 
 
 def test_a_late_delete_takes_a_key_out_of_the_index_whose_row_stays() -> None:
@@ -111,9 +113,9 @@ def test_a_late_delete_takes_a_key_out_of_the_index_whose_row_stays() -> None:
     (step,) = [step for step in table.snapshot().explain(is_late).steps if step.name == "record index"]
     assert step.why_not == "it has lost 1 of the keys, whose rows stay if they were deleted late"
     # A key that the index has never had is absent.
-    found = table.snapshot().record_locations(["id:absent,k2:1"])
-    assert found is not None
-    assert found.num_rows == 0
+    actual = table.snapshot().record_locations(["id:absent,k2:1"])
+    assert actual is not None
+    assert actual.num_rows == 0
 
 
 def test_an_overwrite_of_partitions_may_put_a_key_into_a_second_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -126,7 +128,7 @@ def test_an_overwrite_of_partitions_may_put_a_key_into_a_second_one(caplog: pyte
         assert table.get("k0015").num_rows == 2
         assert table.snapshot().to_table(filter=is_twice).num_rows == 2
         assert table.record_locations("k0015") is None
-    (message,) = [one.message for one in caplog.records if "record index" in one.message]
+    (message,) = [record.message for record in caplog.records if "record index" in record.message]
     assert "INSERT_OVERWRITE at 20261127030924330 may have put keys into a second partition" in message
     (step,) = [step for step in table.snapshot().explain(is_twice).steps if step.name == "record index"]
     assert "INSERT_OVERWRITE" in str(step.why_not)

@@ -32,8 +32,8 @@ def rows_of(table: HudiTable) -> dict[str, tuple[str, str]]:
 def test_every_row_is_where_the_index_says(name: str) -> None:
     table = HudiTable.open(golden_table(name))
     expected = rows_of(table)
-    found = record_locations(metadata_table(table), [*expected, "no such key", ""])
-    assert {row["key"]: (row["partition"], row["file_id"]) for row in found.to_pylist()} == expected
+    actual = record_locations(metadata_table(table), [*expected, "no such key", ""])
+    assert {row["key"]: (row["partition"], row["file_id"]) for row in actual.to_pylist()} == expected
 
 
 @pytest.mark.parametrize("name", [*GLOBAL, PARTITIONED])
@@ -50,8 +50,8 @@ def test_an_index_of_each_partition_is_asked_in_those_named() -> None:
     table = HudiTable.open(golden_table(PARTITIONED))
     metadata, expected = metadata_table(table), rows_of(table)
     assert set(metadata.file_groups("record_index")) == {"part=a", "part=b", "part=c"}
-    found = record_locations(metadata, list(expected), within=["part=a", "part=x"])
-    assert set(found.column("key").to_pylist()) == {key for key, (path, _) in expected.items() if path == "part=a"}
+    actual = record_locations(metadata, list(expected), within=["part=a", "part=x"])
+    assert set(actual.column("key").to_pylist()) == {key for key, (path, _) in expected.items() if path == "part=a"}
 
 
 def test_a_global_index_ignores_the_partitions_named() -> None:

@@ -25,8 +25,8 @@ def test_files_are_those_left_by_one_version_after_the_other(versions: list[tupl
             expected[key, name] = max(size, expected.get((key, name), 0))
     rows = [dict(zip(kind.schema.names, version, strict=True)) for version in versions]
     merged = kind.merged(pa.Table.from_pylist(rows, schema=kind.schema))
-    found = [(row["key"], row["name"], row["size_bytes"]) for row in merged.to_pylist()]
-    assert found == [(key, name, size) for (key, name), size in sorted(expected.items())]
+    actual = [(row["key"], row["name"], row["size_bytes"]) for row in merged.to_pylist()]
+    assert actual == [(key, name, size) for (key, name), size in sorted(expected.items())]
     assert not any(merged.column("is_deleted").to_pylist())
 
 
@@ -48,8 +48,8 @@ def test_partitions_of_unknown_kinds() -> None:
 
 def test_an_expression_index_has_stats_or_filters() -> None:
     fields = {name: record_kind("expr_index_x", name) for name in ("column_stats", "bloom_filters", None)}
-    found = {name: kind and kind.field for name, kind in fields.items()}
-    assert found == {
+    actual = {name: kind and kind.field for name, kind in fields.items()}
+    assert actual == {
         "column_stats": "ColumnStatsMetadata",
         "bloom_filters": "BloomFilterMetadata",
         None: "ColumnStatsMetadata",

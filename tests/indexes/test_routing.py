@@ -16,8 +16,8 @@ def java_hash(key: str) -> int:
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(1, 50))
 def test_the_group_is_that_of_java(keys: list[str], groups: int) -> None:
-    found = group_numbers(pa.array(keys, pa.string()), groups).tolist()
-    assert found == [abs(java_hash(key)) % groups for key in keys]
+    actual = group_numbers(pa.array(keys, pa.string()), groups).tolist()
+    assert actual == [abs(java_hash(key)) % groups for key in keys]
 
 
 @pytest.mark.parametrize(("key", "group"), [("polygenelubricants", 2**31 % 10), ("", 0), ("a", 7)])
@@ -27,5 +27,5 @@ def test_known_hashes(key: str, group: int) -> None:
 
 def test_many_keys_are_hashed_in_parts() -> None:
     keys = [f"{number}" * 40 for number in range(50_000)]
-    found = group_numbers(pa.array(keys), 7)
-    assert found[::997].tolist() == [abs(java_hash(key)) % 7 for key in keys[::997]]
+    actual = group_numbers(pa.array(keys), 7)
+    assert actual[::997].tolist() == [abs(java_hash(key)) % 7 for key in keys[::997]]

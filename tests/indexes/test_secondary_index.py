@@ -74,7 +74,7 @@ def test_slices_are_saved(name: str) -> None:
     for city, slices in (("Moved", 2), ("New", 1), ("a$b\\c", 2), ("Late", 0), ("nowhere", 0)):
         row_filter = pc.field("city") == city
         assert len(indexed.table.splits(filter=row_filter)) == slices < len(unread.splits(filter=row_filter))
-        assert differences(*(one.snapshot().to_table(filter=row_filter) for one in (indexed.table, without))) == []
+        assert differences(*(item.snapshot().to_table(filter=row_filter) for item in (indexed.table, without))) == []
 
 
 @settings(max_examples=examples(15), deadline=None)

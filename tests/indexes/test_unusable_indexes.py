@@ -33,8 +33,10 @@ def of_city(table: HudiTable) -> pa.Table:
 
 def step(name: str) -> Callable[[HudiTable], Mapping[str, str]]:
     def why_not(table: HudiTable) -> Mapping[str, str]:
-        found: Any = dict(table._indexes.skipping_by_records.steps).get(name, table._indexes.skipping_by_records.groups)
-        reasons: Mapping[str, str] = found.why_not
+        actual: Any = dict(table._indexes.skipping_by_records.steps).get(
+            name, table._indexes.skipping_by_records.groups
+        )
+        reasons: Mapping[str, str] = actual.why_not
         return reasons
 
     return why_not
@@ -75,15 +77,15 @@ def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 @pytest.fixture
 def looked_into(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The partitions of the metadata table that were looked into."""
-    found: list[str] = []
+    actual: list[str] = []
     file_groups = MetadataTable.file_groups
 
     def recorded(table: MetadataTable, partition: str) -> Any:
-        found.append(partition)
+        actual.append(partition)
         return file_groups(table, partition)
 
     monkeypatch.setattr(MetadataTable, "file_groups", recorded)
-    return found
+    return actual
 
 
 def test_a_complete_index_is_used(index: str, looked_into: list[str]) -> None:

@@ -99,12 +99,12 @@ def test_a_timeline_that_cannot_be_listed_is_an_error_each_time(
         raise StorageError("timeline", "list", "no answer")
 
     data, own = state_of(tmp_path / "data", done(A)), state_of(tmp_path / "own", done(A), done(B))
-    found = Validity(data, own.timeline)
+    actual = Validity(data, own.timeline)
     monkeypatch.setattr(metadata_table, "load_timeline", fail)
     with pytest.raises(StorageError):
-        _ = found.later_instant
+        _ = actual.later_instant
     monkeypatch.setattr(metadata_table, "load_timeline", load_timeline)
-    assert found.later_instant is None
+    assert actual.later_instant is None
 
 
 @pytest.mark.parametrize(("version", "undone", "missing"), [("9", B, None), ("9", A, C), ("9", None, C), ("6", B, C)])

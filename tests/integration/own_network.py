@@ -119,13 +119,13 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 def listening_sockets(process: str) -> set[str]:
     """The addresses and inodes of the sockets that listen in the network of a process."""
-    found = set()
+    actual = set()
     for name in ("tcp", "tcp6"):
         for line in Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A":
-                found.add(f"{fields[1]} {fields[9]}")
-    return found
+                actual.add(f"{fields[1]} {fields[9]}")
+    return actual
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def presto_rows(url: str, sql: str) -> list[Any]:
             break
         answer = _answer(urllib.request.Request(answer["nextUri"]))
     types = [_as_trino_has_it(column["typeSignature"]) for column in columns]
-    mapper = RowMapperFactory().create([{"typeSignature": one} for one in types], legacy_primitive_types=False)
+    mapper = RowMapperFactory().create([{"typeSignature": item} for item in types], legacy_primitive_types=False)
     return mapper.map([[_parsed(value, one) for value, one in zip(row, types, strict=True)] for row in rows])
 
 
@@ -57,9 +57,9 @@ def _as_trino_has_it(type_signature: dict[str, Any]) -> dict[str, Any]:
     kind = type_signature["rawType"]
     if kind not in STRUCTURED:
         return type_signature
-    inner = [_as_trino_has_it(one) for one in type_signature["typeArguments"]]
+    inner = [_as_trino_has_it(item) for item in type_signature["typeArguments"]]
     if kind != "row":
-        return {"rawType": kind, "arguments": [{"kind": "TYPE", "value": one} for one in inner]}
+        return {"rawType": kind, "arguments": [{"kind": "TYPE", "value": item} for item in inner]}
     names = type_signature["literalArguments"] or [None] * len(inner)
     fields = [{"fieldName": {"name": name}, "typeSignature": one} for name, one in zip(names, inner, strict=True)]
     return {"rawType": kind, "arguments": [{"kind": "NAMED_TYPE", "value": field} for field in fields]}

@@ -130,10 +130,10 @@ def _fetch(url: str, archive: Path, sha256: str) -> None:
             if attempt == ATTEMPTS - 1:
                 raise DownloadError(f"{url}: {error}; the next attempt carries on with {archive}") from error
     with archive.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != sha256:
         archive.unlink()
-        raise DownloadError(f"{url}: SHA-256 {found}, expected {sha256}")
+        raise DownloadError(f"{url}: SHA-256 {actual}, expected {sha256}")
 
 
 def _fetch_rest(url: str, archive: Path) -> None:

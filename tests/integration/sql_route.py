@@ -60,8 +60,8 @@ class SqlRoute:
 
     def create(self, publication: Publication, *, view: str = "v") -> None:
         slices = read_slices(Scratch.open(self.published), publication)
-        for one in statements(publication, catalog=self.catalog, schema=self.schema, view=view, slices=slices):
-            self.server.query(one)
+        for statement in statements(publication, catalog=self.catalog, schema=self.schema, view=view, slices=slices):
+            self.server.query(statement)
 
     def query(self, sql: str) -> list[Any]:
         return self.server.query(sql.replace("FROM v", f"FROM {self.place}.v"))

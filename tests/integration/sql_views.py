@@ -48,7 +48,7 @@ def all_fields(case: str, source: str) -> tuple[str, list[Any]]:
     column = answer.column_names[-1]
     names = [field.name for field in answer.schema.field(column).type.field("S").type]
     places = (f'{column}."S"', f'{column}."L"[1]', f'{column}."M"[\'k\']."Inner"')
-    fields = ", ".join(f'{place}."{name}"' for place in places for name in names)
+    fields = ", ".join(f'{location}."{name}"' for location in places for name in names)
     rows = [(row["id"], row[column]) for row in answer.to_pylist() if row[column] is not None]
     expected = [
         [key, *(struct[name] for struct in (top["S"], top["L"][0], dict(top["M"])["k"]["Inner"]) for name in names)]

@@ -79,9 +79,9 @@ def test_one_port_is_reached_through_the_relay_and_nothing_else(folder: Path) ->
         wait_for(lambda: answers(port))
         within, outside = listening_sockets(str(process.pid)), listening_sockets("self")
         # http.server listens on every address, and is not seen.
-        assert {one.split()[0] for one in within} == {f"00000000:{PORT:04X}"}
+        assert {item.split()[0] for item in within} == {f"00000000:{PORT:04X}"}
         assert not within & outside
-        assert f"0100007F:{port:04X}" in {one.split()[0] for one in outside}
+        assert f"0100007F:{port:04X}" in {item.split()[0] for item in outside}
     wait_for(lambda: is_refused(port))
 
 
@@ -102,7 +102,7 @@ def test_the_server_ends_with_its_owner_even_if_that_is_killed(folder: Path) -> 
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder), *SERVER], stdout=subprocess.PIPE, text=True)
     assert owner.stdout
     with owner.stdout:
-        pid, port = (int(one) for one in owner.stdout.readline().split())
+        pid, port = (int(item) for item in owner.stdout.readline().split())
     wait_for(lambda: answers(port))
     owner.send_signal(signal.SIGKILL)
     owner.wait()

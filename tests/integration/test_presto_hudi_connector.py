@@ -121,9 +121,9 @@ def test_the_hive_connector_shows_the_snapshot_of_realtime_partitions(presto: Pr
 def test_the_hudi_connector_merges_several_log_files_from_the_newest_to_the_oldest(presto: Presto, case: str) -> None:
     registered = register(presto, case, REALTIME, REALTIME)
     expected = answer_of(QUERIES[case, 0])
-    found = registered.rows("hudi", expected)
-    assert differences(expected, found) != []
-    assert differences(merged_from_the_newest(registered.table).select(expected.column_names), found) == []
+    actual = registered.rows("hudi", expected)
+    assert differences(expected, actual) != []
+    assert differences(merged_from_the_newest(registered.table).select(expected.column_names), actual) == []
 
 
 def merged_from_the_newest(table: HudiTable) -> pa.Table:

@@ -90,8 +90,8 @@ def test_reads_a_base_file_of_hudi(presto: Presto, tmp_path: Path) -> None:
     location = (tmp_path / "data").as_uri()
     presto.query(f"CREATE SCHEMA {schema}")
     presto.query(f"CREATE TABLE {schema}.t ({columns}) WITH (external_location = '{location}', format = 'PARQUET')")
-    found = arrow_rows(presto, f"SELECT * FROM {schema}.t", expected.schema)
-    assert differences(without_microseconds(expected), found) == []
+    actual = arrow_rows(presto, f"SELECT * FROM {schema}.t", expected.schema)
+    assert differences(without_microseconds(expected), actual) == []
 
 
 def without_microseconds(table: pa.Table) -> pa.Table:

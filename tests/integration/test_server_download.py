@@ -30,8 +30,8 @@ def server_archive(archive: ServerArchive) -> bytes:
             "lib/main.jar",
             "bin/launcher",
             "plugin/unwanted/shared.jar",
-            *(f"plugin/{one}/own.jar" for one in archive.plugins),
-            *(f"plugin/{one}/same.jar" for one in archive.plugins),
+            *(f"plugin/{plugin}/own.jar" for plugin in archive.plugins),
+            *(f"plugin/{plugin}/same.jar" for plugin in archive.plugins),
             *(f"plugin/{archive.plugins[0]}/{beginning}1.jar" for beginning in archive.unused),
         ):
             data = (Path(name).name if "same" in name else name).encode() * 1000
@@ -71,8 +71,8 @@ class Repository:
 
 @pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name)
 def wanted(request: pytest.FixtureRequest) -> ServerArchive:
-    wanted: ServerArchive = request.param
-    return wanted
+    expected: ServerArchive = request.param
+    return expected
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_what_is_needed_is_kept_and_fetched_once(archive: ServerArchive, reposit
     assert {str(path.relative_to(home)) for path in home.rglob("*.jar")} == {
         "lib/main.jar",
         f"plugin/{plugin.name}/shared.jar",
-        *(f"plugin/{one}/{name}.jar" for one in archive.plugins for name in ("own", "same")),
+        *(f"plugin/{item}/{name}.jar" for item in archive.plugins for name in ("own", "same")),
     }
     assert (plugin / "shared.jar").read_bytes().startswith(b"plugin/unwanted")
     assert (plugin / "same.jar").stat().st_nlink == len(archive.plugins)
@@ -131,8 +131,8 @@ def test_a_download_of_another_process_is_carried_on(archive: ServerArchive, rep
 
 
 def test_what_is_not_the_server_is_not_used(archive: ServerArchive, repository: Repository) -> None:
-    found = hashlib.sha256(repository.content[::-1]).hexdigest()
+    actual = hashlib.sha256(repository.content[::-1]).hexdigest()
     repository.content = repository.content[::-1]
-    with pytest.raises(DownloadError, match=f"SHA-256 {found}, expected"):
+    with pytest.raises(DownloadError, match=f"SHA-256 {actual}, expected"):
         archive.home()
     assert {path.name for path in archive.cache.iterdir()} == {"lock"}

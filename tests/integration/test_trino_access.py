@@ -38,11 +38,11 @@ READERS: Mapping[str, Mapping[str, str]] = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables with an updated row in several namespaces."""
     root = tmp_path_factory.mktemp("lake") / "root"
-    for place in ("trips", "sales/orders", "sales/eu/orders", "hr/pay"):
-        table = TableWriter(folder=root / place).create()
-        table.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}, {"id": "b", "ts": 1, "value": place}])
+    for location in ("trips", "sales/orders", "sales/eu/orders", "hr/pay"):
+        table = TableWriter(folder=root / location).create()
+        table.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}, {"id": "b", "ts": 1, "value": location}])
         table.commit(at(1))
-        table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "value": f"new in {place}"}])])
+        table.log_file(at(2), [table.data_block(at(2), [{"id": "a", "ts": 2, "value": f"new in {location}"}])])
         table.commit(at(2))
     return root
 

@@ -39,17 +39,17 @@ def test_every_answer_is_that_of_an_instant(trino: Trino, tmp_path: Path) -> Non
             hive_catalog(trino, tmp_path / "metastore") as hive,
         ):
             route = route_in(trino, hive, "written", tmp_path)
-            found: dict[str, list[Answer]] = {"live": [], "published": []}
+            actual: dict[str, list[Answer]] = {"live": [], "published": []}
 
             def ask() -> None:
-                found["live"].append(answer(trino, f"{live}.default.trips"))
+                actual["live"].append(answer(trino, f"{live}.default.trips"))
                 # The cleaner may be faster; the view shows the publication before, then.
                 with contextlib.suppress(DataFileGoneError, InstantNotReadableError):
                     route.create(route.publish(HudiTable.open(str(table))))
-                found["published"].append(answer(trino, f"{route.place}.v"))
+                actual["published"].append(answer(trino, f"{route.place}.v"))
 
             ask_while(rounds, ask)
-    for answers in found.values():
+    for answers in actual.values():
         assert set(answers) <= set(expected.values())
         assert answers[-1] == expected[max(expected)]
         assert len(set(answers)) > ROUNDS // 2

@@ -56,8 +56,8 @@ def test_golden_rows_are_those_of_hudi(key: Key, trino: Trino, golden: str) -> N
     query = QUERIES[key]
     expected = answer_of(query)
     table = f"{golden}.{quoted(query.case)}.{quoted(name_of(query))}"
-    found = rows(trino, f"SELECT * FROM {table} WHERE {query.where_in_trino}", expected.schema)
-    assert differences(expected, found) == []
+    actual = rows(trino, f"SELECT * FROM {table} WHERE {query.where_in_trino}", expected.schema)
+    assert differences(expected, actual) == []
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["rewritten", "as stored"])
@@ -161,9 +161,11 @@ def test_bounds_keep_files_from_being_read(trino: Trino, live: str) -> None:
 
 def add(table: TableWriter, number: int) -> None:
     """A commit that brings one row into each of two files, and takes the ones before."""
-    for place in (0, 1):
-        blocks = [table.data_block(at(number), [{"id": f"new{place}", "ts": number, "city": "rome"}], partition="rome")]
-        table.log_file(at(number), blocks, file_id=f"rome{place}-0", partition="rome", number=number)
+    for location in (0, 1):
+        blocks = [
+            table.data_block(at(number), [{"id": f"new{location}", "ts": number, "city": "rome"}], partition="rome")
+        ]
+        table.log_file(at(number), blocks, file_id=f"rome{location}-0", partition="rome", number=number)
     table.commit(at(number))
 
 
@@ -219,8 +221,8 @@ def test_a_query_asks_the_service_for_the_table_alone(trino: Trino, table: Table
 
 def requests(service: IcebergService) -> Counter[str]:
     """How many requests of each operation have been answered."""
-    found = re.findall(r'requests_total{operation="(\w+)",status="\d+"} (\d+)', service.counters.prometheus())
-    return Counter({operation: int(number) for operation, number in found})
+    actual = re.findall(r'requests_total{operation="(\w+)",status="\d+"} (\d+)', service.counters.prometheus())
+    return Counter({operation: int(number) for operation, number in actual})
 
 
 def test_what_is_published_once_needs_no_service(trino: Trino, table: TableWriter, tmp_path: Path) -> None:

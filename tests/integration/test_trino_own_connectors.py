@@ -70,10 +70,10 @@ def register(lake: Lake, case: str, input_format: str) -> HudiTable:
     """Register a golden table as Hudi's sync does."""
     table = register_as_parquet(lake, case)
     changed = 0
-    for place in (lake.metastore / "s" / "t").rglob(".trinoSchema"):
-        content = json.loads(place.read_text())
+    for path in (lake.metastore / "s" / "t").rglob(".trinoSchema"):
+        content = json.loads(path.read_text())
         assert content.pop("storageFormat") == "PARQUET"
-        place.write_text(json.dumps(content | {"originalStorageFormat": SERDE | {"inputFormat": input_format}}))
+        path.write_text(json.dumps(content | {"originalStorageFormat": SERDE | {"inputFormat": input_format}}))
         changed += 1
     assert changed > 1
     return table

@@ -35,7 +35,7 @@ def session_of(trino: Trino, folder: Path) -> Session:
 @pytest.fixture
 def catalogs(trino: Trino, tmp_path: Path) -> Iterator[None]:
     """The catalogs of the guides, with its settings and, beside them, where things are on this machine."""
-    settings = {one["connector.name"]: one for one in map(properties_of, blocks_with("properties"))}
+    settings = {item["connector.name"]: item for item in map(properties_of, blocks_with("properties"))}
     with ExitStack() as stack:
         # The service has a port of its own, so that tests beside this one may have that of the guide.
         service = stack.enter_context(running(service_options(tmp_path / "views", [tmp_path])))
@@ -69,5 +69,5 @@ def test_the_blocks_of_a_guide_do_what_it_says(page: str, trino: Trino, tmp_path
             session.run(block)
         elif block.language == "sql":
             for statement in block.text.strip().removesuffix(";").split(";\n"):
-                place = "" if "hive.lake" in statement else "guide.default."
-                assert trino.query(statement.replace("FROM trips", f"FROM {place}trips")), block.place
+                position = "" if "hive.lake" in statement else "guide.default."
+                assert trino.query(statement.replace("FROM trips", f"FROM {position}trips")), block.place

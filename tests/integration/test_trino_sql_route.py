@@ -201,23 +201,23 @@ def test_a_condition_on_the_key_reaches_the_files(case: str, column: str, route:
     plan = "\n".join(row[0] for row in route.query(f"EXPLAIN SELECT * FROM v WHERE {column} = '{value}'"))
     # One scan of the base files, and two of log records: those to join them with, and those that have no base row.
     filtered = re.compile(rf"v__(base|log)_\w+, filterPredicate = .*{column.lstrip('_')}(?:_\d+)? = varchar '{value}'")
-    found = sorted(match.group(1) for match in map(filtered.search, plan.splitlines()) if match)
-    assert found == (["base", "log", "log"] if column == publication.key_field else ["base", "log"])
+    actual = sorted(match.group(1) for match in map(filtered.search, plan.splitlines()) if match)
+    assert actual == (["base", "log", "log"] if column == publication.key_field else ["base", "log"])
 
 
 def test_hudi_decode_shows_the_records_of_log_blocks(route: SqlRoute) -> None:
     changes = [{"id": f"k{number}", "ts": number, "n": number, "note": "x" * 300} for number in range(1500)]
     table = written(route.folder / "t", lambda writer: writer.data_block(at(2), changes), {}).open()
     route.create(route.publish(table, blocks=True))
-    found = route.server.query(
+    actual = route.server.query(
         f"SELECT block_type, instant, counts, record FROM {route.place}.v_blocks"
         f" CROSS JOIN UNNEST({route.place}.hudi_decode(chunk, writer_schema)) AS t(record)"
     )
     (empty,) = route.server.query(f"SELECT {route.place}.hudi_decode(NULL, '{{}}')")
     assert empty == [None]
-    assert {tuple(row[:3]) for row in found} == {("avro_data", at(2), True)}
-    decoded = sorted((json.loads(row[3]) for row in found), key=lambda one: one["ts"])
-    assert [{name: one[name] for name in ("id", "ts", "n", "note")} for one in decoded] == changes
+    assert {tuple(row[:3]) for row in actual} == {("avro_data", at(2), True)}
+    decoded = sorted((json.loads(row[3]) for row in actual), key=lambda one: one["ts"])
+    assert [{name: item[name] for name in ("id", "ts", "n", "note")} for item in decoded] == changes
 
 
 def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:
@@ -225,13 +225,13 @@ def test_only_the_files_of_a_partition_are_read(route: SqlRoute) -> None:
     route.create(route.publish(table))
     column = table.config.partition_fields[0]
     values = table.snapshot().to_table(columns=[column]).column(column).unique().to_pylist()
-    wanted = values[0]
+    asked = values[0]
     plan = "\n".join(
-        row[0] for row in route.query(f"EXPLAIN ANALYZE SELECT count(id) FROM v WHERE {column} = '{wanted}'")
+        row[0] for row in route.query(f"EXPLAIN ANALYZE SELECT count(id) FROM v WHERE {column} = '{asked}'")
     )
     assert "Dynamic filters" in plan
-    (counted,) = route.query(f"SELECT count(*) FROM v WHERE {column} = '{wanted}'")
-    expected = sum(value == wanted for value in table.snapshot().to_table(columns=[column]).column(column).to_pylist())
+    (counted,) = route.query(f"SELECT count(*) FROM v WHERE {column} = '{asked}'")
+    expected = sum(value == asked for value in table.snapshot().to_table(columns=[column]).column(column).to_pylist())
     assert counted == [expected]
 
 

@@ -83,8 +83,8 @@ def test_trino_reads_with_the_credentials_of_the_service(
     sessions = len(store.sessions())
     with trino.catalog("vended", "iceberg", properties(service, store, **VENDED)) as catalog:
         for _ in range(2):
-            found = trino.query(f"SELECT id, value FROM {catalog}.sales.orders ORDER BY id")
-            assert found == [["a", "new"], ["c", "old"], ["d", "new"]]
+            actual = trino.query(f"SELECT id, value FROM {catalog}.sales.orders ORDER BY id")
+            assert actual == [["a", "new"], ["c", "old"], ["d", "new"]]
     assert len(store.sessions()) == sessions + 1
 
 

@@ -18,7 +18,7 @@ def main() -> None:
     text = parser.parse_args().execute or sys.stdin.read()
     trino = Trino(int(os.environ["TRINO_PORT"]))
     # Functions hold semicolons; statements end with one at the end of a line, followed by an empty line.
-    for statement in filter(None, (one.strip().removesuffix(";") for one in text.split(";\n\n"))):
+    for statement in filter(None, (item.strip().removesuffix(";") for item in text.split(";\n\n"))):
         for row in trino.query(statement):
             print(*row, sep=",")  # noqa: T201 - what it is for
 

@@ -157,9 +157,9 @@ def test_fixed_and_enum() -> None:
     assert values_of({"type": "fixed", "name": "f", "size": 0}, b"", b"") == [b"", b""]
     colours = {"type": "enum", "name": "e", "symbols": ["RED", "GREEN"]}
     assert values_of(colours, number(1), number(0)) == ["GREEN", "RED"]
-    for place in (2, -1):
-        with pytest.raises(CorruptLogFileError, match=f"symbol {place} of e"):
-            values_of(colours, number(place))
+    for location in (2, -1):
+        with pytest.raises(CorruptLogFileError, match=f"symbol {location} of e"):
+            values_of(colours, number(location))
 
 
 def big_endian(unscaled: int, size: int) -> bytes:
@@ -458,9 +458,9 @@ def test_a_block_cut_short_at_any_byte_is_corrupt() -> None:
 
 def test_any_one_byte_changed_gives_rows_or_an_error_of_ours() -> None:
     schema, datum = writer(**WIDE), wide_datum()
-    for place in range(len(datum)):
+    for position in range(len(datum)):
         for value in (0x00, 0x01, 0x02, 0x03, 0x7F, 0x80, 0xFE, 0xFF):
-            changed = datum[:place] + bytes([value]) + datum[place + 1 :]
+            changed = datum[:position] + bytes([value]) + datum[position + 1 :]
             try:
                 rows = decode_avro_block(block(datum, changed), schema, None, PATH, OFFSET)
             except HudiReadError:

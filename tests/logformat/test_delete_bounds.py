@@ -45,16 +45,16 @@ def one_by_one(content: bytes) -> DeleteList | str:
 
 
 def require_same(content: bytes) -> None:
-    found, expected = outcome(content), one_by_one(content)
-    if isinstance(found, str) or isinstance(expected, str):
-        assert found == expected
+    actual, expected = outcome(content), one_by_one(content)
+    if isinstance(actual, str) or isinstance(expected, str):
+        assert actual == expected
         return
-    assert found.record_keys.equals(expected.record_keys)
-    assert found.partition_paths.equals(expected.partition_paths)
-    assert found.field_counts.tolist() == expected.field_counts.tolist()
+    assert actual.record_keys.equals(expected.record_keys)
+    assert actual.partition_paths.equals(expected.partition_paths)
+    assert actual.field_counts.tolist() == expected.field_counts.tolist()
     groups = [
-        [(one.field_index, one.kind, one.positions.tolist(), one.values.to_pylist()) for one in some.groups]
-        for some in (found, expected)
+        [(group.field_index, group.kind, group.positions.tolist(), group.values.to_pylist()) for group in some.groups]
+        for some in (actual, expected)
     ]
     assert groups[0] == groups[1]
 

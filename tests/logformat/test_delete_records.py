@@ -59,7 +59,7 @@ def test_values_of_other_classes_than_those_of_rows(kinds: tuple[pa.DataType, ..
     timestamp = wrapped(11, avro_long(1))
     records = deletes(integer(1), number(1), date_of_1970, decimal, text, timestamp, NULL)
     for kind in kinds:
-        assert records.unlike_rows_of((kind,)).tolist() == [place not in (like, 6) for place in range(7)]
+        assert records.unlike_rows_of((kind,)).tolist() == [position not in (like, 6) for position in range(7)]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ BLOCK = Block(magic=b"DATABLK*", position=0, data_start=0, data_end=0, uncompres
 
 def starts(cells: list[bytes], until: int | None = None) -> list[int]:
     data = pa.py_buffer(b"".join(cells))
-    found: list[int] = cell_starts(data, HFileSource(buffer=data, path="f.hfile", offset=0), BLOCK, until).tolist()
-    return found
+    actual: list[int] = cell_starts(data, HFileSource(buffer=data, path="f.hfile", offset=0), BLOCK, until).tolist()
+    return actual
 
 
 def ends(cells: list[bytes]) -> list[int]:

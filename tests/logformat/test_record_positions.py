@@ -32,9 +32,9 @@ def block(positions: bytes | str) -> LogBlock:
 
 def test_positions_in_the_base_file_of_one_instant() -> None:
     stored = block(BitMap64([3, 5, 1 << 40]).serialize())
-    found = parse_record_positions(stored, BASE, 3)
-    assert found is not None
-    assert found.tolist() == [3, 5, 1 << 40]
+    actual = parse_record_positions(stored, BASE, 3)
+    assert actual is not None
+    assert actual.tolist() == [3, 5, 1 << 40]
     assert parse_record_positions(stored, "002", 3) is None
     assert parse_record_positions(stored, BASE, 4) is None
     assert parse_record_positions(block(BitMap64([1, 1 << 63]).serialize()), BASE, 2) is None

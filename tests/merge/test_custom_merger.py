@@ -80,9 +80,9 @@ def test_a_merger_in_python_gives_the_rows_that_hudi_gives_with_the_one_in_java(
     state = sorted((golden_merger_table(name) / "answers").iterdir())[number]
     answer = pq.read_table(state)
     assert differences(answer, table.snapshot(state.stem).to_table()) == []
-    wanted = pc.field("score") > 5
-    found = table.snapshot(state.stem).to_table(columns=["id", "score"], filter=wanted)
-    assert differences(answer.filter(wanted).select(["id", "score"]), found) == []
+    expected = pc.field("score") > 5
+    actual = table.snapshot(state.stem).to_table(columns=["id", "score"], filter=expected)
+    assert differences(answer.filter(expected).select(["id", "score"]), actual) == []
 
 
 def test_a_merger_is_known_by_its_class_only_if_an_option_names_it(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_a_merger_may_delete_among_log_versions_and_from_the_base_file(tmp_path:
         table.log_file(at(number), [table.data_block(at(number), rows)])
         table.commit(at(number))
     opened = HudiTable.open(str(tmp_path), payloads={STRATEGY: GoneWhenEqual()})
-    found = {row["id"]: row["value"] for row in opened.snapshot().to_table().to_pylist()}
+    actual = {row["id"]: row["value"] for row in opened.snapshot().to_table().to_pylist()}
     # a is gone by its base row. b is gone among the log versions, and starts anew before it meets the base row.
-    assert found == {"b": "x+w", "c": "x+y+z", "d": "x"}
+    assert actual == {"b": "x+w", "c": "x+y+z", "d": "x"}
     assert "b" not in opened.snapshot(at(3)).to_table()["id"].to_pylist()
     (split,) = opened.splits()
     again = RealtimeFileSplit.from_json(split.to_json(), payloads={STRATEGY: GoneWhenEqual()})
@@ -253,6 +253,6 @@ def test_several_ordering_fields_are_a_tuple(tmp_path: Path) -> None:
     deletes = table.delete_block(at(2), [("a", (2, "y"))])
     table.log_file(at(2), [deletes, table.data_block(at(2), [{"id": "a", "ts": 3, "value": "z"}])])
     table.commit(at(2))
-    found = HudiTable.open(str(tmp_path), payloads={STRATEGY: Noting()}).snapshot().to_table()
-    assert found["value"].to_pylist() == ["z"]
+    actual = HudiTable.open(str(tmp_path), payloads={STRATEGY: Noting()}).snapshot().to_table()
+    assert actual["value"].to_pylist() == ["z"]
     assert seen == [((2, "y"), (3, "z")), ((1, "x"), (3, "z"))]

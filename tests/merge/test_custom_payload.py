@@ -68,7 +68,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> TableWriter:
 
 def counts(table: HudiTable) -> dict[str, int]:
     rows = table.snapshot().to_table(columns=["id", "count"]).to_pylist()
-    return {one["id"]: one["count"] for one in rows}
+    return {item["id"]: item["count"] for item in rows}
 
 
 def opened(writer: TableWriter, payload: RecordPayload) -> HudiTable:
@@ -87,7 +87,7 @@ def test_a_counter_adds_up_what_its_versions_carry(table: TableWriter) -> None:
 
 def test_an_insert_may_be_changed_or_refused(table: TableWriter) -> None:
     rows = opened(table, NoNegativeInserts()).snapshot().to_table(columns=["id", "address"]).to_pylist()
-    assert {one["id"]: one["address"] for one in rows} == {"a": "A", "c": "C", "d": "checked", "z": "Z"}
+    assert {item["id"]: item["address"] for item in rows} == {"a": "A", "c": "C", "d": "checked", "z": "Z"}
 
 
 def test_merging_in_parts_asks_the_payload_the_same(table: TableWriter) -> None:

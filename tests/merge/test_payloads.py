@@ -115,9 +115,9 @@ def test_payloads_of_version_8(fields: str, payload: str, stated: dict[str, str]
 
 def test_a_sequence_of_mysql_compares_as_numbers_in_10() -> None:
     payload = DEBEZIUM + "MySqlDebeziumAvroPayload"
-    found = merge_rule(with_payload(8, payload, hoodie__table__precombine__field="_event_seq"))
-    assert found.sequences_against_base
-    assert found.sequences_in_logs
+    actual = merge_rule(with_payload(8, payload, hoodie__table__precombine__field="_event_seq"))
+    assert actual.sequences_against_base
+    assert actual.sequences_in_logs
 
 
 @pytest.mark.parametrize("payload", OF_11)
@@ -195,7 +195,7 @@ def test_modes_are_inferred(version: int, stated: dict[str, str], mode: MergeMod
     ],
 )
 def test_partial_update_modes_of_version_9(mode: str, stated: dict[str, str], expected: dict[str, Any]) -> None:
-    found = merge_rule(
+    actual = merge_rule(
         config(
             9,
             hoodie__table__ordering__fields="ts",
@@ -204,7 +204,7 @@ def test_partial_update_modes_of_version_9(mode: str, stated: dict[str, str], ex
             **stated,
         )
     )
-    assert found == rule(EVENT_TIME, "ts", **expected)
+    assert actual == rule(EVENT_TIME, "ts", **expected)
 
 
 def test_an_unknown_partial_update_mode_is_refused() -> None:

@@ -69,51 +69,51 @@ def rows_of(found: LogRecordMap) -> dict[str, tuple[Any, ...]]:
 
 def test_blocks_without_repeated_keys_pass_as_they_are() -> None:
     event_time = rule(EVENT_TIME)
-    found = survivors(event_time, upserts(event_time, ("k", 1, "x")), upserts(event_time, ("l", 0, "y")))
-    assert rows_of(found) == {"k": (1, "x", None), "l": (0, "y", None)}
-    assert not found.is_delete.any()
+    actual = survivors(event_time, upserts(event_time, ("k", 1, "x")), upserts(event_time, ("l", 0, "y")))
+    assert rows_of(actual) == {"k": (1, "x", None), "l": (0, "y", None)}
+    assert not actual.is_delete.any()
 
 
 def test_no_blocks_have_no_survivors() -> None:
-    found = survivors(rule(EVENT_TIME))
-    assert rows_of(found) == {}
-    assert found.rows.schema == SCHEMA
+    actual = survivors(rule(EVENT_TIME))
+    assert rows_of(actual) == {}
+    assert actual.rows.schema == SCHEMA
 
 
 def test_the_higher_ordering_survives_and_the_later_of_equals() -> None:
     event_time = rule(EVENT_TIME)
-    found = survivors(
+    actual = survivors(
         event_time,
         upserts(event_time, ("k", 2, "first"), ("l", 2, "first")),
         upserts(event_time, ("k", 1, "late"), ("l", 2, "second")),
     )
-    assert rows_of(found) == {"k": (2, "first", None), "l": (2, "second", None)}
+    assert rows_of(actual) == {"k": (2, "first", None), "l": (2, "second", None)}
 
 
 def test_commit_time_asks_for_no_ordering() -> None:
     commit_time = rule(COMMIT_TIME)
-    found = survivors(commit_time, upserts(commit_time, ("k", 2, "first")), upserts(commit_time, ("k", 1, "late")))
-    assert rows_of(found) == {"k": (1, "late", None)}
-    assert found.ordering == ()
+    actual = survivors(commit_time, upserts(commit_time, ("k", 2, "first")), upserts(commit_time, ("k", 1, "late")))
+    assert rows_of(actual) == {"k": (1, "late", None)}
+    assert actual.ordering == ()
 
 
 def test_deletes_come_after_the_rows() -> None:
     event_time = rule(EVENT_TIME)
-    found = survivors(
+    actual = survivors(
         event_time, deletes(event_time, ("d", 4), ("e", None)), upserts(event_time, ("k", 1, "x"), ("d", 3, "late"))
     )
-    assert rows_of(found) == {"k": (1, "x", None), "d": (), "e": ()}
-    assert found.is_delete.tolist() == [False, True, True]
-    assert found.ordering[0].to_pylist() == [1, 4, None]
-    assert found.always_deletes.tolist() == [False, False, True]
+    assert rows_of(actual) == {"k": (1, "x", None), "d": (), "e": ()}
+    assert actual.is_delete.tolist() == [False, True, True]
+    assert actual.ordering[0].to_pylist() == [1, 4, None]
+    assert actual.always_deletes.tolist() == [False, False, True]
 
 
 def test_a_flagged_row_is_a_delete() -> None:
     schema = schema_with(ts=pa.int64(), _hoodie_is_deleted=pa.bool_())
     event_time = rule(EVENT_TIME)
     block = upserts(event_time, ("k", 1, True), ("l", 1, None), ("m", 1, False), schema=schema)
-    found = build_record_map([block], event_time, schema, {})
-    assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {
+    actual = build_record_map([block], event_time, schema, {})
+    assert dict(zip(actual.keys.to_pylist(), actual.is_delete.tolist(), strict=True)) == {
         "k": True,
         "l": False,
         "m": False,
@@ -126,8 +126,8 @@ def test_operations_that_delete() -> None:
     block = upserts(
         event_time, ("i", 1, "I"), ("b", 1, "-U"), ("u", 1, "U"), ("d", 1, "D"), ("n", 1, None), schema=schema
     )
-    found = build_record_map([block], event_time, schema, {})
-    assert found.rows.column(0).to_pylist() == ["i", "u", "n"]
+    actual = build_record_map([block], event_time, schema, {})
+    assert actual.rows.column(0).to_pylist() == ["i", "u", "n"]
 
 
 def test_a_marked_row_folds_as_a_delete_in_1x_and_as_a_row_in_0x() -> None:
@@ -135,9 +135,9 @@ def test_a_marked_row_folds_as_a_delete_in_1x_and_as_a_row_in_0x() -> None:
     newer = rule(EVENT_TIME, delete_marker=("a", "gone"))
     assert rows_of(survivors(newer, *(upserts(newer, *rows) for rows in blocks))) == {"k": ()}
     older = rule(DEFAULT_PAYLOAD, delete_marker=("a", "gone"))
-    found = survivors(older, *(upserts(older, *rows) for rows in blocks))
-    assert rows_of(found) == {"k": ()}
-    assert found.marked.tolist() == [True]
+    actual = survivors(older, *(upserts(older, *rows) for rows in blocks))
+    assert rows_of(actual) == {"k": ()}
+    assert actual.marked.tolist() == [True]
     revived = survivors(older, upserts(older, ("k", 3, "gone")), upserts(older, ("k", 4, "back")))
     assert rows_of(revived) == {"k": (4, "back", None)}
 
@@ -151,46 +151,46 @@ def test_an_int_zero_is_the_default_ordering_of_a_delete_and_a_long_zero_is_none
 
 def test_a_partial_update_leaves_fields_to_older_versions() -> None:
     event_time = rule(EVENT_TIME)
-    found = survivors(
+    actual = survivors(
         event_time,
         upserts(event_time, ("k", 1, "old", "kept"), ("l", 9, "high", None)),
         upserts(event_time, ("k", 2, "new", None), ("l", 1, "late", None), absent=["b"]),
     )
-    assert rows_of(found) == {"k": (2, "new", "kept"), "l": (9, "high", None)}
-    assert {name: unset.tolist() for name, unset in found.unset.items()} == {"b": [False, False]}
+    assert rows_of(actual) == {"k": (2, "new", "kept"), "l": (9, "high", None)}
+    assert {name: unset.tolist() for name, unset in actual.unset.items()} == {"b": [False, False]}
 
 
 def test_a_partial_update_without_an_older_version_still_lacks_its_fields() -> None:
     event_time = rule(EVENT_TIME)
-    found = survivors(event_time, upserts(event_time, ("k", 2, "new", None), absent=["b"]))
-    assert rows_of(found) == {"k": (2, "new", None)}
-    assert found.unset["b"].tolist() == [True]
+    actual = survivors(event_time, upserts(event_time, ("k", 2, "new", None), absent=["b"]))
+    assert rows_of(actual) == {"k": (2, "new", None)}
+    assert actual.unset["b"].tolist() == [True]
 
 
 def test_nulls_are_filled_from_older_versions_but_not_across_a_delete() -> None:
     partial = rule(DEFAULT_PAYLOAD, fill=FieldFill.NULLS)
-    found = survivors(
+    actual = survivors(
         partial,
         upserts(partial, ("k", 1, "a1", "b1"), ("l", 1, "a1", "b1")),
         deletes(partial, ("l", 1)),
         upserts(partial, ("k", 2, None, "b2"), ("l", 2, None, "b2")),
     )
-    assert rows_of(found) == {"k": (2, "a1", "b2"), "l": (2, None, "b2")}
-    assert found.unset["a"].tolist() == [False, True]
+    assert rows_of(actual) == {"k": (2, "a1", "b2"), "l": (2, None, "b2")}
+    assert actual.unset["a"].tolist() == [False, True]
 
 
 def test_defaults_count_as_lacking_only_where_they_are_stated() -> None:
     partial = rule(COMMIT_TIME, fill=FieldFill.DEFAULTS)
     blocks = [upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, "-", "-"))]
-    found = build_record_map(blocks, partial, SCHEMA, {"b": pa.scalar("-")})
-    assert rows_of(found) == {"k": (2, "-", "b1")}
+    actual = build_record_map(blocks, partial, SCHEMA, {"b": pa.scalar("-")})
+    assert rows_of(actual) == {"k": (2, "-", "b1")}
 
 
 def test_rules_that_fill_from_the_base_alone_leave_log_versions_unmerged() -> None:
     partial = rule(OVERWRITE_LATEST, fill=FieldFill.DEFAULTS, fills_in_logs=False)
-    found = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))
-    assert rows_of(found) == {"k": (2, None, "b2")}
-    assert found.unset["a"].tolist() == [True]
+    actual = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))
+    assert rows_of(actual) == {"k": (2, None, "b2")}
+    assert actual.unset["a"].tolist() == [True]
 
 
 def test_in_0x_only_d_deletes_and_only_once_it_has_survived() -> None:
@@ -199,13 +199,13 @@ def test_in_0x_only_d_deletes_and_only_once_it_has_survived() -> None:
         older = rule(precedence)
         first = upserts(older, ("late", 5, "D"), ("back", 5, "D"), ("b", 5, "U"), schema=schema)
         second = upserts(older, ("late", 3, "U"), ("back", 6, "I"), ("b", 6, "-U"), schema=schema)
-        found = build_record_map([first, second], older, schema, {})
-        assert dict(zip(found.keys.to_pylist(), found.is_delete.tolist(), strict=True)) == {
+        actual = build_record_map([first, second], older, schema, {})
+        assert dict(zip(actual.keys.to_pylist(), actual.is_delete.tolist(), strict=True)) == {
             "late": True,
             "back": False,
             "b": False,
         }
-        assert found.marked.tolist() == [False, False, True]
+        assert actual.marked.tolist() == [False, False, True]
 
 
 def placed(records: LogRecords, *positions: int) -> LogRecords:
@@ -220,11 +220,11 @@ def test_records_of_one_position_are_versions_of_one_record() -> None:
         placed(upserts(event_time, ("a", 4, "late"), ("a", 6, "newer")), 0, 2),
         placed(deletes(event_time, ("b", 2)), 3),
     ]
-    found = build_record_map(blocks, event_time, SCHEMA, {}, by_position=True)
-    assert found.keys.to_pylist() == ["a", "a", "b"]
-    assert found.rows["a"].to_pylist() == ["x", "newer"]
-    assert found.base_positions is not None
-    assert found.base_positions.tolist() == [0, 2, 3]
+    actual = build_record_map(blocks, event_time, SCHEMA, {}, by_position=True)
+    assert actual.keys.to_pylist() == ["a", "a", "b"]
+    assert actual.rows["a"].to_pylist() == ["x", "newer"]
+    assert actual.base_positions is not None
+    assert actual.base_positions.tolist() == [0, 2, 3]
 
 
 def test_where_a_block_has_no_positions_one_position_of_each_key_counts() -> None:
@@ -235,9 +235,9 @@ def test_where_a_block_has_no_positions_one_position_of_each_key_counts() -> Non
         upserts(event_time, ("a", 6, None, "y")),
     ]
     for by_position in (False, True):
-        found = build_record_map(blocks, event_time, SCHEMA, {}, by_position=by_position)
-        assert found.base_positions is None
-        assert dict(zip(found.keys.to_pylist(), found.rows.to_pylist(), strict=True)) == {
+        actual = build_record_map(blocks, event_time, SCHEMA, {}, by_position=by_position)
+        assert actual.base_positions is None
+        assert dict(zip(actual.keys.to_pylist(), actual.rows.to_pylist(), strict=True)) == {
             "a": {"_hoodie_record_key": "a", "ts": 6, "a": "x", "b": "y"},
             "b": {"_hoodie_record_key": "b", "ts": 1, "a": "x", "b": None},
         }

@@ -23,8 +23,8 @@ ROWS = pa.table(
 
 def unset(fill: FieldFill | None, rows: Any = ROWS) -> dict[str, list[bool]]:
     rule = MergeRule(precedence=COMMIT_TIME, ordering_fields=(), fill=fill, unavailable_value="?")
-    found = unset_fields(rows, rule, {"number": pa.scalar(0, pa.int64())})
-    return {name: of_field.tolist() for name, of_field in found.items()}
+    actual = unset_fields(rows, rule, {"number": pa.scalar(0, pa.int64())})
+    return {name: of_field.tolist() for name, of_field in actual.items()}
 
 
 def test_without_filling_no_field_lacks() -> None:
@@ -86,9 +86,9 @@ def test_for_partial_update_modes_nulls_and_defaults_that_java_keeps_lack() -> N
 def test_java_keeps_one_object_of_booleans_and_small_numbers(default: Any, kind: Any, lacks: bool) -> None:
     rule = MergeRule(precedence=COMMIT_TIME, fill=FieldFill.IDENTICAL_DEFAULTS)
     rows = pa.table({"field": pa.array([default, None], kind)})
-    found = unset_fields(rows, rule, {"field": pa.scalar(default, kind)})
+    actual = unset_fields(rows, rule, {"field": pa.scalar(default, kind)})
     # Null is not the default, so it is a value like others.
-    assert {name: of_field.tolist() for name, of_field in found.items()} == ({"field": [True, False]} if lacks else {})
+    assert {name: of_field.tolist() for name, of_field in actual.items()} == ({"field": [True, False]} if lacks else {})
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_java_keeps_one_object_of_booleans_and_small_numbers(default: Any, kind:
 def test_for_payloads_bytes_and_records_equal_no_default(default: Any, kind: Any, lacks: bool) -> None:
     rule = MergeRule(precedence=COMMIT_TIME, fill=FieldFill.DEFAULTS)
     rows = pa.table({"field": pa.array([default, None], kind)})
-    found = unset_fields(rows, rule, {"field": rows.column("field")[0]})
-    assert {name: of_field.tolist() for name, of_field in found.items()} == ({"field": [True, False]} if lacks else {})
+    actual = unset_fields(rows, rule, {"field": rows.column("field")[0]})
+    assert {name: of_field.tolist() for name, of_field in actual.items()} == ({"field": [True, False]} if lacks else {})
 
 
 @pytest.mark.parametrize("fill", FieldFill)

@@ -86,7 +86,7 @@ def test_the_check_fails_below_three_quarters_of_what_was_recorded(
 ) -> None:
     recorded = AIMS.recording(RUN)
     later = RUN.with_lines([line(PEER, peer_seconds, peak=peer_peak)])
-    assert [one.measure for one in aims.shortfalls(recorded, later)] == expected
+    assert [shortfall.measure for shortfall in aims.shortfalls(recorded, later)] == expected
 
 
 @pytest.mark.parametrize("peak", [-0.07, 0, 0.09, 1.0])
@@ -105,15 +105,15 @@ def test_the_worst_of_some_runs_is_recorded() -> None:
 def test_the_check_fails_where_our_time_has_grown_beside_the_floor() -> None:
     recorded = AIMS.recording(RUN)
     later = RUN.with_lines([line(FLOOR, 0.5, answer=STALE)])
-    (found,) = aims.shortfalls(recorded, later)
-    assert str(found) == "updates-10, all columns: our time / pyarrow on base files is 2.00, was 1.25"
+    (actual,) = aims.shortfalls(recorded, later)
+    assert str(actual) == "updates-10, all columns: our time / pyarrow on base files is 2.00, was 1.25"
 
 
 def test_the_check_fails_where_an_answer_is_gone() -> None:
     (*others, _) = aims.shortfalls(
         AIMS.recording(RUN), RUN.with_lines([dataclasses.replace(RUN.lines[0], readings=())])
     )
-    assert [(one.measure, one.found) for one in others] == [("speed", None), ("floor", None)]
+    assert [(other.measure, other.found) for other in others] == [("speed", None), ("floor", None)]
 
 
 def test_what_is_recorded_holds_for_its_size_and_cases_only() -> None:
@@ -214,13 +214,13 @@ def test_the_page_of_the_documentation_has_the_marks() -> None:
 
 def test_the_plot_has_a_mark_for_each_ratio_and_both_themes() -> None:
     root = ET.fromstring(plot.dots(RUN))
-    marks = [one for one in root.iter(f"{SVG}path") if one.find(f"{SVG}title") is not None]
-    assert [one.findtext(f"{SVG}title") for one in marks] == [
+    marks = [item for item in root.iter(f"{SVG}path") if item.find(f"{SVG}title") is not None]
+    assert [mark.findtext(f"{SVG}title") for mark in marks] == [
         "hudi: 1.80",
         "pyarrow, base files: 0.80",
         "DuckDB, base files: 0.70",
     ]
-    places = [float(re.findall(r"[\d.]+", one.attrib["transform"])[0]) for one in marks]
+    places = [float(re.findall(r"[\d.]+", mark.attrib["transform"])[0]) for mark in marks]
     assert places[2] < places[1] < places[0]
     assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
 
@@ -244,7 +244,7 @@ def test_stacks_become_steps_and_a_flame_graph() -> None:
     assert shares["decode log blocks"] == pytest.approx(0.6)
     assert sum(shares.values()) == pytest.approx(1)
     root = ET.fromstring(steps.flame_graph(stacks, "a read"))
-    tips = [one.text for one in root.iter(f"{SVG}title")]
+    tips = [item.text for item in root.iter(f"{SVG}title")]
     assert "logformat.avro_columns.<decode>: 60 %" in tips
     assert "dataset.to_batches: 100 %" in tips
 
@@ -268,7 +268,7 @@ class MadeUp(Contender):
 def measured(*contenders: MadeUp) -> dict[str, Line]:
     case = Case(name="made-up", about="", recipe=Recipe(name="", sql=""), reads=(FULL,))
     store: Any = None
-    return {one.reader: one for one in turns.measure(case, Path("t"), contenders, 3, store, case.reads)}
+    return {item.reader: item for item in turns.measure(case, Path("t"), contenders, 3, store, case.reads)}
 
 
 def test_answers_are_compared_and_none_is_left_out() -> None:

@@ -186,18 +186,18 @@ EXPORTED = [
 def test_what_is_taken_and_returned_is_public_too(exported: Any) -> None:
     named = {kind for annotation, place in annotations(exported) for kind in kinds(annotation, place)}
     assert named or issubclass(exported, Exception | enum.Enum)
-    known = {one for one in (*EXPORTED, Attached, Lake, ViewPlan) if isinstance(one, type)}
+    known = {item for item in (*EXPORTED, Attached, Lake, ViewPlan) if isinstance(item, type)}
     assert {kind for kind in named - known - OPAQUE if not kind.__module__.startswith(FREE)} == set()
 
 
 @pytest.mark.parametrize(
     "exported",
     [
-        one
-        for one in EXPORTED
-        if isinstance(one, type)
-        and not issubclass(one, Exception | enum.Enum)
-        and one not in (HudiTable, RecordMerger, RecordPayload, tools.Limits)
+        item
+        for item in EXPORTED
+        if isinstance(item, type)
+        and not issubclass(item, Exception | enum.Enum)
+        and item not in (HudiTable, RecordMerger, RecordPayload, tools.Limits)
     ],
     ids=lambda one: one.__name__,
 )
@@ -211,12 +211,12 @@ def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:
     """What a public function, or the public parts of a class, are annotated with, and the module in which it means
     something.
     """
-    place = sys.modules[exported.__module__]
+    position = sys.modules[exported.__module__]
     if inspect.isfunction(exported):
-        yield from ((one, place) for name, one in exported.__annotations__.items() if name != FOR_CONNECTORS)
+        yield from ((one, position) for name, one in exported.__annotations__.items() if name != FOR_CONNECTORS)
         return
     if exported in OPAQUE:
-        yield str, place
+        yield str, position
         return
     for name, member in vars(exported).items():
         function = getattr(member, "__func__", None) or getattr(member, "fget", None) or getattr(member, "func", member)
@@ -225,7 +225,7 @@ def annotations(exported: Any) -> Iterator[tuple[Any, Any]]:
     if dataclasses.is_dataclass(exported):
         for field in dataclasses.fields(exported):
             if not field.name.startswith("_"):
-                yield field.type, place
+                yield field.type, position
 
 
 def kinds(annotation: Any, place: Any) -> Iterator[type]:
@@ -235,12 +235,12 @@ def kinds(annotation: Any, place: Any) -> Iterator[type]:
     if isinstance(annotation, str):
         for name in re.findall(r"[A-Za-z_][\w.]*", annotation):
             first, *parts = name.split(".")
-            found = vars(place).get(first, getattr(builtins, first, None))
+            actual = vars(place).get(first, getattr(builtins, first, None))
             for part in parts:
-                found = getattr(found, part)
-            yield from kinds(found, place)
+                actual = getattr(actual, part)
+            yield from kinds(actual, place)
     elif arguments := annotation if isinstance(annotation, list) else get_args(annotation):
-        for one in (*arguments, get_origin(annotation)):
-            yield from kinds(one, place)
+        for item in (*arguments, get_origin(annotation)):
+            yield from kinds(item, place)
     elif isinstance(annotation, type):
         yield annotation

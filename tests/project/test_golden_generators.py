@@ -22,8 +22,8 @@ AFTER_A_DOWNGRADE = ("m_min_down6_120", "m_min_down6_nosched_120")
 
 
 def document(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((golden_case(name) / "case.json").read_text())
-    return found
+    actual: dict[str, Any] = json.loads((golden_case(name) / "case.json").read_text())
+    return actual
 
 
 def test_every_case_of_the_archives_has_a_generator_and_every_generator_a_case() -> None:
@@ -32,9 +32,9 @@ def test_every_case_of_the_archives_has_a_generator_and_every_generator_a_case()
 
 @pytest.mark.parametrize("name", ARCHIVED)
 def test_a_generator_says_what_its_case_says(name: str) -> None:
-    case, found = CASES[name], document(name)
-    assert case.release == found["hudi_version"]
-    assert found["covers"] in {case.covers, ""}
+    case, actual = CASES[name], document(name)
+    assert case.release == actual["hudi_version"]
+    assert actual["covers"] in {case.covers, ""}
     assert golden_case(name).parent.name.startswith(f"{case.group}-")
 
 
@@ -70,9 +70,9 @@ def test_instants_are_those_that_the_case_was_asked_about(name: str) -> None:
     "name", ["a_story_v6_0150", "a_story_v9_120", "e_nonpart_120", "g_sor_add_0150", "i_cdc_102", "l_storm_120"]
 )
 def test_questions_are_those_that_the_case_was_asked(name: str) -> None:
-    case, table, found = CASES[name], golden_table(name), document(name)
+    case, table, actual = CASES[name], golden_table(name), document(name)
     questions = usual_questions(case).about(instants(table), table_version(table), has_changes=name.startswith("i_cdc"))
-    asked = [(query["kind"], query["options"]) for query in found["queries"]]
+    asked = [(query["kind"], query["options"]) for query in actual["queries"]]
     assert [(question.kind, question.options) for question in questions] == asked
 
 

@@ -27,16 +27,16 @@ def imported(program: str, *arguments: str) -> set[str]:
 
 
 def test_the_package_alone_imports_no_more_than_what_imports_its_names() -> None:
-    ours = {name for name in imported("import hudi_bridge") if name.startswith("hudi_bridge")}
-    assert ours == {"hudi_bridge", "hudi_bridge.common", "hudi_bridge.common.imports"}
+    actual = {name for name in imported("import hudi_bridge") if name.startswith("hudi_bridge")}
+    assert actual == {"hudi_bridge", "hudi_bridge.common", "hudi_bridge.common.imports"}
 
 
 def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -> None:
-    found = imported(
+    actual = imported(
         f"{OPEN}; table.file_slices(); table.schema; table.timeline.commits()", str(golden_trips() / "trips")
     )
-    assert {"hudi_bridge.table", "pyarrow"} <= found
-    assert found & {"duckdb", "fastavro", "fsspec", "pandas", "pyarrow.dataset"} == set()
+    assert {"hudi_bridge.table", "pyarrow"} <= actual
+    assert actual & {"duckdb", "fastavro", "fsspec", "pandas", "pyarrow.dataset"} == set()
     later = {
         "changes.plan",
         "indexes.candidates",
@@ -44,15 +44,15 @@ def test_a_table_is_opened_and_planned_without_what_only_some_questions_need() -
         "splits.schema_history",
         "tools.trace.record_trace",
     }
-    assert found & {f"hudi_bridge.{name}" for name in later} == set()
+    assert actual & {f"hudi_bridge.{name}" for name in later} == set()
     assert "pyarrow.dataset" in imported(f"{OPEN}; table.snapshot()", str(golden_trips() / "trips"))
 
 
 def test_all_rows_are_read_without_the_indexes_that_only_filters_and_keys_ask() -> None:
     read = f"{OPEN}; table.snapshot().to_table()"
-    found = imported(read, str(golden_trips() / "trips"))
+    actual = imported(read, str(golden_trips() / "trips"))
     asked = {"expression_index", "key_index", "record_index"}
-    assert found & {f"hudi_bridge.indexes.{name}" for name in asked} == set()
+    assert actual & {f"hudi_bridge.indexes.{name}" for name in asked} == set()
 
 
 @pytest.mark.parametrize("module", [hudi_bridge, tools])
@@ -67,12 +67,12 @@ def test_names_are_imported_from_where_the_type_checker_finds_them(module: Modul
 
 
 def test_the_help_of_the_command_line_imports_no_command() -> None:
-    found = imported("from hudi_bridge.cli.main import run; run(['--help'])")
-    commands = {place.module for place in _COMMANDS.values()}
-    assert found & {*commands, "duckdb", "pandas", "hudi_bridge.table", "pyarrow.dataset"} == set()
-    found = imported("from hudi_bridge.cli.main import run; run(['info', sys.argv[1]])", str(golden_trips() / "trips"))
-    assert found & commands == {"hudi_bridge.cli.inspection"}
-    assert found & {"duckdb", "pandas", "pyarrow.dataset"} == set()
+    actual = imported("from hudi_bridge.cli.main import run; run(['--help'])")
+    commands = {command.module for command in _COMMANDS.values()}
+    assert actual & {*commands, "duckdb", "pandas", "hudi_bridge.table", "pyarrow.dataset"} == set()
+    actual = imported("from hudi_bridge.cli.main import run; run(['info', sys.argv[1]])", str(golden_trips() / "trips"))
+    assert actual & commands == {"hudi_bridge.cli.inspection"}
+    assert actual & {"duckdb", "pandas", "pyarrow.dataset"} == set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the C library and huge pages of Linux")
@@ -104,6 +104,6 @@ main()
 
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_says(name: str) -> None:
-    place = _COMMANDS[name]
-    paragraph, _, _ = str(place.load(name).help).partition("\n\n")
-    assert " ".join(paragraph.split()) == place.help
+    position = _COMMANDS[name]
+    paragraph, _, _ = str(position.load(name).help).partition("\n\n")
+    assert " ".join(paragraph.split()) == position.help

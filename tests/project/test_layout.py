@@ -24,7 +24,7 @@ OF_THEIR_OWN = {
 
 def test_folders_mirror_the_package() -> None:
     folders = {folder.relative_to(TESTS).as_posix() for module in modules() if (folder := module.parent) != TESTS}
-    own = {name for name in folders if any(Path(name).is_relative_to(one) for one in OF_THEIR_OWN)}
+    own = {name for name in folders if any(Path(name).is_relative_to(item) for item in OF_THEIR_OWN)}
     assert [name for name in sorted(folders - own) if not (PACKAGE / name).is_dir()] == []
     assert [name for name in OF_THEIR_OWN if not (TESTS / name).is_dir() or (PACKAGE / name).is_dir()] == []
 

@@ -22,7 +22,7 @@ def named(page: str) -> list[str]:
 
 def exists(name: str) -> bool:
     places = (ROOT / name, PACKAGE / name, PACKAGE / f"{name}.py", PACKAGE / f"{name.rpartition('/')[0]}.py")
-    return any(place.exists() for place in places)
+    return any(location.exists() for location in places)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/how-a-read-works.md"])

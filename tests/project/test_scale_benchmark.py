@@ -65,8 +65,8 @@ def test_the_files_of_a_written_table_are_those_of_its_index(tmp_path: Path) -> 
     many.write(tmp_path, with_files=True)
     listed = {
         uses_index: {
-            (one.base_path, one.log_paths)
-            for one in HudiTable.open(
+            (split.base_path, split.log_paths)
+            for split in HudiTable.open(
                 str(tmp_path), SlowFileSystem(0), options={"hoodie.metadata.enable": uses_index}
             ).splits()
         }
@@ -104,10 +104,10 @@ def test_sums_of_copies_are_multiples() -> None:
 def test_what_is_wrong_with_a_run_is_told() -> None:
     sums = {name: list(numbers) for name, numbers in TABLE.sums().items()}
     worker = {"jvm": 1, "python": 1, "both": 2}
-    found = {"sums": sums, "sums_though_killed": sums, "death": {"completed": 1, "tasks": 2}, "worker": worker}
-    assert scale.faults(TABLE, found) == []
+    actual = {"sums": sums, "sums_though_killed": sums, "death": {"completed": 1, "tasks": 2}, "worker": worker}
+    assert scale.faults(TABLE, actual) == []
     less = sums | {"p0003": [1999, 0, 0, 0]}
-    wrong = json.loads(json.dumps(found | {"sums_though_killed": less}))
+    wrong = json.loads(json.dumps(actual | {"sums_though_killed": less}))
     wrong["death"]["tasks"], wrong["worker"]["both"] = 0, 5 << 30
     assert scale.faults(TABLE, wrong) == [
         f"sums_though_killed: p0003 has (1999, 0, 0, 0), expected {tuple(sums['p0003'])}",

@@ -50,7 +50,7 @@ def test_links_lead_somewhere(page: str) -> None:
         assert target.exists(), f"{page}: {link}"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in {slug(one) for one in headings}, f"{page}: {link}"
+            assert anchor in {slug(heading) for heading in headings}, f"{page}: {link}"
 
 
 def test_output_may_be_left_out_where_the_page_says_so() -> None:

@@ -177,12 +177,12 @@ def write(folder: Path, table: Table, base: Sequence[Row], log: Sequence[Change]
 
 def _runs(log: Sequence[Change]) -> list[list[Change]]:
     """The records of each block."""
-    found: list[list[Change]] = []
+    actual: list[list[Change]] = []
     for change in log:
-        if not found or change.cut or change.kind != found[-1][-1].kind:
-            found.append([])
-        found[-1].append(change)
-    return found
+        if not actual or change.cut or change.kind != actual[-1][-1].kind:
+            actual.append([])
+        actual[-1].append(change)
+    return actual
 
 
 def _block(writer: TableWriter, instant: str, run: Sequence[Change]) -> bytes:

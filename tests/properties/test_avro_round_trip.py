@@ -92,11 +92,11 @@ def test_columns_hold_what_fastavro_reads(
     schema, datums, read = case
     writer = parse_avro_schema(json.dumps(schema), "log")
     names = [field["name"] for field in schema["fields"]]
-    wanted = data.draw(st.none() | st.lists(st.sampled_from(names), unique=True))
+    asked = data.draw(st.none() | st.lists(st.sampled_from(names), unique=True))
     with mock.patch.object(avro_cursors, "MIN_TOGETHER", few):
-        rows = decode_avro_block(block(datums), writer, wanted, "log", 0)
+        rows = decode_avro_block(block(datums), writer, asked, "log", 0)
     rows.validate(full=True)
-    kept = [field for field in schema["fields"] if wanted is None or field["name"] in wanted]
+    kept = [field for field in schema["fields"] if asked is None or field["name"] in asked]
     assert rows.num_rows == len(datums)
     assert rows.schema.names == [field["name"] for field in kept]
     for field in kept:
@@ -114,10 +114,10 @@ def test_changed_bytes_give_rows_or_an_error_of_ours(
     content = bytearray(block(datums))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(4, len(content) - 1))] = data.draw(st.integers(0, 255))
-    wanted = data.draw(st.none() | st.just(["f0"]))
+    expected = data.draw(st.none() | st.just(["f0"]))
     try:
         with mock.patch.object(avro_cursors, "MIN_TOGETHER", few):
-            rows = decode_avro_block(bytes(content), parse_avro_schema(json.dumps(schema), "log"), wanted, "log", 0)
+            rows = decode_avro_block(bytes(content), parse_avro_schema(json.dumps(schema), "log"), expected, "log", 0)
     except HudiReadError:
         return
     rows.validate(full=True)

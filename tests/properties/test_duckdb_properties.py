@@ -41,8 +41,10 @@ def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
                 terms = terms_of(rows)
                 for condition in ["true", *(random_condition(terms, choice) for _ in range(CONDITIONS))]:
                     query = f"SELECT * FROM {{}} WHERE {condition} ORDER BY ALL"
-                    found, expected = (str(connection.execute(query.format(one)).fetchall()) for one in (view, "rows"))
-                    assert found == expected, condition
+                    actual, expected = (
+                        str(connection.execute(query.format(item)).fetchall()) for item in (view, "rows")
+                    )
+                    assert actual == expected, condition
 
     check()
 

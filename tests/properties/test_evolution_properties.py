@@ -116,7 +116,7 @@ class Editor:
     def changed_record(self, record: RecordType) -> RecordType:
         fields = list(record.fields)
         at = self.draw(st.integers(0, len(fields) - 1))
-        unused = [name for name in NAMES if name not in {one.name for one in fields}]
+        unused = [name for name in NAMES if name not in {item.name for item in fields}]
         match self.pick(("add", "drop", "rename", "replace", "move", "inside", "inside", "inside")):
             case "add" if unused:
                 fields.insert(at, self.new_field(self.pick(unused), 2))
@@ -176,7 +176,7 @@ def values_of(type_: FieldType) -> st.SearchStrategy[Any]:
 
 
 def rows_of(fields: Sequence[Field]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({one.name: values_of(one.type) for one in fields})
+    return st.fixed_dictionaries({item.name: values_of(item.type) for item in fields})
 
 
 def rewritten(value: Any, old: FieldType, new: FieldType) -> Any:
@@ -185,12 +185,12 @@ def rewritten(value: Any, old: FieldType, new: FieldType) -> Any:
         return None
     match old, new:
         case RecordType(), RecordType():
-            known = {one.id: one for one in old.fields}
+            known = {item.id: item for item in old.fields}
             return {
-                one.name: rewritten(value[known[one.id].name], known[one.id].type, one.type)
-                if one.id in known
+                item.name: rewritten(value[known[item.id].name], known[item.id].type, item.type)
+                if item.id in known
                 else None
-                for one in new.fields
+                for item in new.fields
             }
         case ArrayType(), ArrayType():
             return [rewritten(item, old.element, new.element) for item in value]
@@ -248,10 +248,10 @@ def test_reading_by_id_is_rewriting_step_by_step(versions: tuple[InternalSchema,
             expected = [rewritten(row, as_record(old), as_record(new)) for row in expected]
         batch = pa.RecordBatch.from_pylist(rows, to_arrow(written))
         evolution = plan(written, versions[-1])
-        found = evolution.apply(batch)
-        found.validate(full=True)
-        assert found.schema.equals(to_arrow(versions[-1]))
-        assert found.to_pylist() == expected
+        actual = evolution.apply(batch)
+        actual.validate(full=True)
+        assert actual.schema.equals(to_arrow(versions[-1]))
+        assert actual.to_pylist() == expected
 
 
 @given(histories())
@@ -276,10 +276,16 @@ def test_the_columns_of_a_file_are_said_to_come_from_where_they_are_read(version
             path_columns=(),
             stored_as=StoredAs.AVRO,
         )
-        top = [one for one in mappings if one.column is not None and "." not in one.column]
-        assert [(one.column, one.file_column) for one in top] == [(c.field.name, c.source) for c in evolution.columns]
-        unread = {one.file_column for one in mappings if one.column is None and "." not in (one.file_column or "")}
-        assert unread == {one.name for one in written.fields} - set(evolution.file_columns)
+        top = [mapping for mapping in mappings if mapping.column is not None and "." not in mapping.column]
+        assert [(item.column, item.file_column) for item in top] == [
+            (c.field.name, c.source) for c in evolution.columns
+        ]
+        unread = {
+            mapping.file_column
+            for mapping in mappings
+            if mapping.column is None and "." not in (mapping.file_column or "")
+        }
+        assert unread == {item.name for item in written.fields} - set(evolution.file_columns)
 
 
 @given(histories())

@@ -93,7 +93,7 @@ def check_against_the_plain_rules(table: Table, base: Sequence[Row], log: Sequen
     rule, rows = read(table, base, log)
     assert rule is not None
     merged = PlainRules(rule=rule, table=table).merged(base, log)
-    assert rows == in_order(table, (row for one in merged.values() for row in one.rows))
+    assert rows == in_order(table, (row for item in merged.values() for row in item.rows))
 
 
 def read(

@@ -46,7 +46,7 @@ class Write:
     values: tuple[str | None, ...] | None
 
 
-KEYS = tuple(f"k{place}" for place in range(9))
+KEYS = tuple(f"k{number}" for number in range(9))
 BASE = st.lists(st.integers(0, 3), min_size=1, max_size=9)
 
 
@@ -100,8 +100,8 @@ def test_rows_of_equal_keys_are_merged_as_if_their_keys_were_distinct(mode: str,
         base, writes = history
         told_of = [at(1)] * len(writes)
         distinct = read(mode, base, writes, told_of, by_position=True)
-        found = read(mode, base, writes, told_of, by_position=True, names=names, log_memory_bytes=log_memory_bytes)
-        assert found == sorted(((names[KEYS.index(key)], *rest) for key, *rest in distinct), key=str)
+        actual = read(mode, base, writes, told_of, by_position=True, names=names, log_memory_bytes=log_memory_bytes)
+        assert actual == sorted(((names[KEYS.index(key)], *rest) for key, *rest in distinct), key=str)
 
     check()
 
@@ -131,19 +131,19 @@ def read(
         table = HudiTable.open(folder, log_memory_bytes=log_memory_bytes)
         assert merges_by_position(table, len(base)) is by_position
         columns = ["id", "ts", "value"]
-        found = table.snapshot().to_table(columns=columns)
+        actual = table.snapshot().to_table(columns=columns)
         # With a filter, a small slice is read in the way of a large one.
-        assert not differences(found, table.snapshot().to_table(columns=columns, filter=pc.field("ts") >= 0))
-        return sorted((tuple(row.values()) for row in found.to_pylist()), key=str)
+        assert not differences(actual, table.snapshot().to_table(columns=columns, filter=pc.field("ts") >= 0))
+        return sorted((tuple(row.values()) for row in actual.to_pylist()), key=str)
 
 
 def block(writer: TableWriter, instant: str, write: Write, told_of: str | None, names: Sequence[str]) -> bytes:
     places = write.places
     if told_of == OTHER_BASE:
         # What is said of another base file is wrong of this one.
-        places = tuple(place + 1 for place in places)
+        places = tuple(location + 1 for location in places)
     positions = None if told_of is None else record_positions(places, told_of)
-    keys = [names[place] for place in write.places]
+    keys = [names[location] for location in write.places]
     if write.values is None:
         return writer.delete_block(instant, list(zip(keys, write.ordering, strict=True)), positions=positions)
     rows: list[Row] = [

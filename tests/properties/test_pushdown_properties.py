@@ -97,9 +97,9 @@ def test_pushing_a_filter_down_changes_nothing(name: str) -> None:
 def check_filter(dataset: HudiDataset, everything: pa.Table, row_filter: pc.Expression, columns: list[str]) -> None:
     expected = everything.filter(row_filter)
     assert differences(expected, dataset.to_table(filter=row_filter)) == [], row_filter
-    found = dataset.to_table(columns=columns, filter=row_filter)
-    assert found.schema.names == columns
-    assert differences(expected.select(columns), found) == [], (row_filter, columns)
+    actual = dataset.to_table(columns=columns, filter=row_filter)
+    assert actual.schema.names == columns
+    assert differences(expected.select(columns), actual) == [], (row_filter, columns)
     assert dataset.filter(row_filter).count_rows() == expected.num_rows
 
 
@@ -162,9 +162,9 @@ def test_expressions_over_columns_equal_those_over_all_rows(name: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             dataset = write(Path(folder), name, pieces).open().snapshot()
             expected = ds.dataset(dataset.to_table()).to_table(columns=columns, filter=row_filter)
-            found = dataset.to_table(columns=columns, filter=row_filter)
-            assert found.schema == expected.schema
-            assert differences(expected, found) == []
+            actual = dataset.to_table(columns=columns, filter=row_filter)
+            assert actual.schema == expected.schema
+            assert differences(expected, actual) == []
 
     check()
 

@@ -71,7 +71,7 @@ class Written:
         return cls(table=table, folder=folder, opened=opened, rule=rule, merged=merged)
 
     def check_rows(self, found: Iterable[Row]) -> None:
-        expected = (row for one in self.merged.values() for row in one.rows)
+        expected = (row for item in self.merged.values() for row in item.rows)
         assert in_order(self.table, found) == in_order(self.table, expected)
 
 
@@ -80,8 +80,8 @@ def columnar(written: Written) -> None:
 
 
 def split(written: Written) -> None:
-    for one in written.opened.splits():
-        assert RealtimeFileSplit.from_json(one.to_json()).context.merge_rule == written.rule
+    for item in written.opened.splits():
+        assert RealtimeFileSplit.from_json(item.to_json()).context.merge_rule == written.rule
 
 
 def story(written: Written) -> None:
@@ -152,7 +152,11 @@ def test_all_consumers_agree_on_every_entry(name: str) -> None:
 def test_in_10_rows_with_a_delete_marker_are_compared_as_deletes(
     payload: str, ts: int, rows: int, tmp_path: Path
 ) -> None:
-    (entry,) = (one for one in rules.PAYLOAD_RULES if one.payload == payload and Release.V1_0 in one.releases)
+    (entry,) = (
+        payload_rule
+        for payload_rule in rules.PAYLOAD_RULES
+        if payload_rule.payload == payload and Release.V1_0 in payload_rule.releases
+    )
     marker = {"hoodie.payload.delete.field": "Op", "hoodie.payload.delete.marker": "D"}
     plain = table_of(entry, Release.V1_0)
     table = Table(version=plain.version, options={**plain.options, **marker}, marker=("Op", "D"))

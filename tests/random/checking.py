@@ -146,8 +146,8 @@ def filtered(rows: pa.Table, where: str) -> pa.Table:
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
         connection.register("t", rows)
-        found: pa.Table = connection.sql(f"SELECT * FROM t WHERE {where}").to_arrow_table()
-        return found
+        actual: pa.Table = connection.sql(f"SELECT * FROM t WHERE {where}").to_arrow_table()
+        return actual
 
 
 def rows_through_splits(table: HudiTable) -> pa.Table:

@@ -159,9 +159,9 @@ def _all_differ(
         expected, query = snapshot, case.document["queries"][0]
     if expected is None:
         return False
-    ours = rows_of(case.opened(), query["kind"], query["options"])
+    actual = rows_of(case.opened(), query["kind"], query["options"])
     as_of = options.get(AS_OF) or options.get(END)
-    return all(explains(case, key, rows, as_of) for key, rows in _differing(case, expected, ours).items())
+    return all(explains(case, key, rows, as_of) for key, rows in _differing(case, expected, actual).items())
 
 
 def _has_rows_of_log_compactions(case: Case, outcome: Outcome) -> bool:
@@ -169,17 +169,17 @@ def _has_rows_of_log_compactions(case: Case, outcome: Outcome) -> bool:
     if outcome.query is None or outcome.kind != "incremental":
         return False
     expected, query = case.answer(outcome.query), case.document["queries"][outcome.query]
-    ours = rows_of(case.opened(), outcome.kind, query["options"])
+    actual = rows_of(case.opened(), outcome.kind, query["options"])
     if expected is None or "_hoodie_commit_time" not in expected.column_names:
         return False
     plans = timeline_folder(Path(case.path)).glob("*.logcompaction.requested")
     times = pa.array([plan.name.partition(".")[0] for plan in plans], pa.string())
-    is_rewritten = [pc.is_in(rows["_hoodie_commit_time"], times) for rows in (expected, ours)]
+    is_rewritten = [pc.is_in(rows["_hoodie_commit_time"], times) for rows in (expected, actual)]
     rewritten, ours_rewritten = (
         Counter(map(str, rows.filter(mask).to_pylist()))
-        for rows, mask in zip((expected, ours), is_rewritten, strict=True)
+        for rows, mask in zip((expected, actual), is_rewritten, strict=True)
     )
-    others = [rows.filter(pc.invert(mask)) for rows, mask in zip((expected, ours), is_rewritten, strict=True)]
+    others = [rows.filter(pc.invert(mask)) for rows, mask in zip((expected, actual), is_rewritten, strict=True)]
     return differences(*others) == [] and ours_rewritten < rewritten
 
 

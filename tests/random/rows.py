@@ -25,8 +25,8 @@ _DATE = dt.date(2024, 2, 28)
 _HOMES: dict[str, Sequence[Any]] = {
     "text": "abcd",
     "int": (1, 20, -3, 4),
-    "date": [_DATE + dt.timedelta(place) for place in range(PLACES)],
-    "timestamp": [_MIDNIGHT + place * (17 * _DAY + 1) for place in range(PLACES)],
+    "date": [_DATE + dt.timedelta(number) for number in range(PLACES)],
+    "timestamp": [_MIDNIGHT + number * (17 * _DAY + 1) for number in range(PLACES)],
     "null": ("a", None, "b", "a"),
 }
 """The values of the only partition field, by the kind of partitioning."""
@@ -88,22 +88,22 @@ class RowSource:
 
     def home(self, number: int) -> Row:
         """The partition fields of a key."""
-        place = self.moved.get(number, (number // 2 + self.table.seed) % PLACES)
+        position = self.moved.get(number, (number // 2 + self.table.seed) % PLACES)
         values = _HOMES.get(self.table.partition)
         if values is not None:
-            return {self.table.partition_fields[0]: values[place % len(values)]}
-        half = place // _TWO_PLACES
+            return {self.table.partition_fields[0]: values[position % len(values)]}
+        half = position // _TWO_PLACES
         match self.table.partition:
             case "odd":
-                return {"part": ODD_PARTITIONS[(place * 2 + self.table.seed) % len(ODD_PARTITIONS)]}
+                return {"part": ODD_PARTITIONS[(position * 2 + self.table.seed) % len(ODD_PARTITIONS)]}
             case "two":
-                return {"part": "ab"[place % 2], "year": 2020 + half}
+                return {"part": "ab"[position % 2], "year": 2020 + half}
             case "three":
-                return {"part": "ab"[place % 2], "year": 2020 + half, "day": _DATE + dt.timedelta(half)}
+                return {"part": "ab"[position % 2], "year": 2020 + half, "day": _DATE + dt.timedelta(half)}
             case "custom":
-                return {"part": "ab"[place % 2], "at": _MIDNIGHT + half * 40 * _DAY}
+                return {"part": "ab"[position % 2], "at": _MIDNIGHT + half * 40 * _DAY}
             case "many":
-                return {"part": f"p{(number * 5 + place) % 12:02d}"}
+                return {"part": f"p{(number * 5 + position) % 12:02d}"}
         return {}
 
     def batch(self, chance: Random, keys: Sequence[int], *, late: float = 0.2, deleted: float = 0) -> list[Row]:

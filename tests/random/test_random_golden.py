@@ -31,7 +31,7 @@ def test_answers_are_those_of_hudi_but_for_known_differences(folder: Path) -> No
     assert [outcome for outcome in outcomes if outcome.is_fault] == []
     reasons = {outcome.reason for outcome in outcomes if outcome.status == DIFFERENT}
     texts = HUDI_IS_WRONG.get(folder.name, ())
-    assert reasons == {known.reason for known in KNOWN if any(text in known.reason for text in texts)}
+    assert reasons == {item.reason for item in KNOWN if any(text in item.reason for text in texts)}
 
 
 def test_tables_that_show_where_hudi_is_wrong_are_there() -> None:

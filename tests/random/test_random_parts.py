@@ -252,7 +252,7 @@ def test_a_filter_that_contradicts_hudis_snapshot_is_known(tmp_path: Path) -> No
     pq.write_table(rows.filter(pc.field("qty") > 0).slice(1), tmp_path / "expected" / "wrong.parquet")
     outcomes = [outcome for outcome in with_reasons(case, check(case)) if outcome.status == DIFFERENT]
     assert {outcome.reason for outcome in outcomes} == {
-        next(one.reason for one in KNOWN if "its own snapshot" in one.reason)
+        next(item.reason for item in KNOWN if "its own snapshot" in item.reason)
     }
     assert len(outcomes) == 3
 
@@ -261,9 +261,7 @@ def test_a_filter_that_contradicts_hudis_snapshot_is_known(tmp_path: Path) -> No
 def test_what_a_slow_writer_wrote_beside_a_pending_compaction_is_known(name: str, count: int, tmp_path: Path) -> None:
     case = a_case(tmp_path, name, table_version=9)
     outcomes = [outcome for outcome in with_reasons(case, check(case)) if outcome.status == DIFFERENT]
-    assert [outcome.reason for outcome in outcomes] == [
-        known.reason for known in KNOWN if "slow" in known.reason
-    ] * count
+    assert [outcome.reason for outcome in outcomes] == [item.reason for item in KNOWN if "slow" in item.reason] * count
     # Without a slow writer the same differences are faults.
     for entry in case.document["instants"]:
         entry["requested"] = entry["completed"] or entry["requested"]

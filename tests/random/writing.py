@@ -206,7 +206,9 @@ class TableWriter:
 
     def completed(self, actions: Sequence[str] = (*WRITES, "clustering")) -> list[Instant]:
         """The completed instants of some actions."""
-        return [one for one in instants(self.path) if one.state == "completed" and one.action in actions]
+        return [
+            instant for instant in instants(self.path) if instant.state == "completed" and instant.action in actions
+        ]
 
     def partitions(self) -> list[str]:
         """The paths of partitions that have been written."""
@@ -228,9 +230,9 @@ def step(function: StepFunction) -> StepFunction:
 
 def run_steps(writer: TableWriter) -> bool:
     """Runs the steps of the session's release; returns whether there is a table."""
-    for one in writer.table.steps:
-        if one.release == writer.release:
-            result = _run(writer, one)
+    for item in writer.table.steps:
+        if item.release == writer.release:
+            result = _run(writer, item)
             if len(writer.progress.log) == 1 and result != DONE:
                 return False
     writer.progress.version = table_version(writer.path) or writer.progress.version

@@ -65,5 +65,5 @@ def write(
 
 
 def plain(values: Any) -> list[int | None]:
-    found: list[int | None] = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64()).to_pylist()
-    return found
+    actual: list[int | None] = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64()).to_pylist()
+    return actual

@@ -19,16 +19,16 @@ Reads = list[tuple[int, frozenset[str]]]
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    found: Reads = []
+    actual: Reads = []
     iter_batches = pq.ParquetFile.iter_batches
 
     def recorded(file: pq.ParquetFile, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         groups = options.get("row_groups", range(file.num_row_groups))
-        found.extend((group, frozenset(options["columns"])) for group in groups)
+        actual.extend((group, frozenset(options["columns"])) for group in groups)
         return iter_batches(file, *arguments, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", recorded)
-    return found
+    return actual
 
 
 def rows(*ids: str, **fields: Any) -> list[Row]:
@@ -47,8 +47,8 @@ def table_of(folder: Path, base: list[Row], *log: Row, row_group_size: int = 2, 
 
 def test_row_groups_that_cannot_pass_are_not_read(tmp_path: Path, reads: Reads) -> None:
     dataset = table_of(tmp_path, rows(*"abcdef")).open().snapshot()
-    found = dataset.to_table(columns=["id"], filter=pc.field("ts") == 3)
-    assert found.column("id").to_pylist() == ["d"]
+    actual = dataset.to_table(columns=["id"], filter=pc.field("ts") == 3)
+    assert actual.column("id").to_pylist() == ["d"]
     assert {group for group, _ in reads} == {1}
 
 
@@ -85,8 +85,8 @@ def test_the_wanted_columns_of_row_groups_that_cannot_pass_are_not_read_under_lo
     tmp_path: Path, reads: Reads
 ) -> None:
     dataset = table_of(tmp_path, rows(*"abcdef"), {"id": "a", "ts": 9, "value": "new"}).open().snapshot()
-    found = dataset.to_table(columns=["value"], filter=pc.field("ts") >= 4)
-    assert sorted_column(found, "value") == ["e", "f", "new"]
+    actual = dataset.to_table(columns=["value"], filter=pc.field("ts") >= 4)
+    assert sorted_column(actual, "value") == ["e", "f", "new"]
     assert {group for group, names in reads if "value" in names} == {2}
 
 
@@ -100,8 +100,8 @@ def test_rows_of_nan_are_found(tmp_path: Path) -> None:
         pc.is_nan(pc.field("x")),
         ~pc.field("x").isin([2.0]),
     ):
-        found = dataset.to_table(columns=["id"], filter=row_filter)
-        assert found.column("id").to_pylist() == ["c", "d", "f"]
+        actual = dataset.to_table(columns=["id"], filter=row_filter)
+        assert actual.column("id").to_pylist() == ["c", "d", "f"]
 
 
 def test_no_columns_at_all_still_count_rows(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_logs_are_left_out_and_counted(tmp_path: Path) -> None:
         dataset = table_with_logs(tmp_path / str(version), version).open().read_optimized()
         assert sorted_column(dataset.to_table(), "value") == ["a", "b"]
         assert dataset.left_out_log_files() == 2
-        assert [piece.log_paths for split in dataset.splits() for piece in split.slices] == [()]
+        assert [part.log_paths for split in dataset.splits() for part in split.slices] == [()]
         assert dataset.count_rows(pc.field("id") == "c") == 0
 
 
@@ -35,8 +35,8 @@ def test_the_newest_base_file_is_read(tmp_path: Path) -> None:
     table = table_with_logs(tmp_path, 9)
     table.base_file(at(3), [NEW])
     table.commit(at(3), action="commit")
-    found = table.open().read_optimized().to_table()
-    assert found.column("value").to_pylist() == ["new"]
+    actual = table.open().read_optimized().to_table()
+    assert actual.column("value").to_pylist() == ["new"]
     assert table.open().read_optimized(at(2)).count_rows() == 2
 
 

@@ -100,8 +100,8 @@ def test_bytes_are_those_that_hudi_reads() -> None:
 
 def test_no_file_is_opened_for_other_columns_and_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = HudiTable.open(TABLE, options=MOVED).snapshot()
-    wanted = rows.to_table(columns=["id", "b"], filter=pc.field("id").isin([2, 7, 9]))
-    assert contents(wanted) == {key: READ_BY_HUDI[key] for key in (2, 7, 9)}
+    expected = rows.to_table(columns=["id", "b"], filter=pc.field("id").isin([2, 7, 9]))
+    assert contents(expected) == {key: READ_BY_HUDI[key] for key in (2, 7, 9)}
     monkeypatch.setattr(blobs.BlobFiles, "_file_bytes", None)
     assert rows.to_table(columns=["id"]).num_rows == rows.count_rows() == 10
     assert contents(rows.to_table(filter=pc.field("id").isin([1, 2, 7]))) == {
@@ -129,9 +129,9 @@ def test_near_ranges_are_read_together_and_batches_are_bounded(monkeypatch: pyte
     assert 5000 in read
     monkeypatch.setattr(blobs, "_BYTES_AT_ONCE", 2000)
     batches = [batch for split in dataset.splits() for batch in open_reader(split).batches()]
-    assert max(sum(len(data or b"") for data in contents(pa.table(one)).values()) for one in batches) == 10240
+    assert max(sum(len(data or b"") for data in contents(pa.table(batch)).values()) for batch in batches) == 10240
     assert all(
-        one.num_rows == 1 for one in batches if 10240 in map(len, filter(None, contents(pa.table(one)).values()))
+        batch.num_rows == 1 for batch in batches if 10240 in map(len, filter(None, contents(pa.table(batch)).values()))
     )
     assert contents(pa.Table.from_batches(batches)) == READ_BY_HUDI
 
@@ -163,8 +163,8 @@ def test_engines_get_the_bytes(tmp_path: Path) -> None:
         builds=1,
         merging=MergeSettings(options=MOVED, payloads={}),
     )
-    found = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
-    assert contents(found) == READ_BY_HUDI
+    actual = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    assert contents(actual) == READ_BY_HUDI
 
 
 def table_of(folder: Path, reference: Mapping[str, Any] | None) -> TableWriter:

@@ -48,13 +48,13 @@ def test_runs_keep_the_order_and_their_limits(given_blocks: list[tuple[str | Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_decoder, "_SMALL_BYTES", 10)
         patch.setattr(block_decoder, "_GROUP_BYTES", 25)
-        found = list(adjacent_groups(deque(blocks), lambda block: likeness[id(block)]))
-    assert [id(block) for run in found for block in run] == [id(block) for block in blocks]
-    for run in found:
+        actual = list(adjacent_groups(deque(blocks), lambda block: likeness[id(block)]))
+    assert [id(block) for run in actual for block in run] == [id(block) for block in blocks]
+    for run in actual:
         sizes = [block.content.size for block in run]
         assert len(run) == 1 or (max(sizes) <= 10 and sum(sizes) <= 25)
         assert len(run) == 1 or {likeness[id(block)] for block in run} in ({"a"}, {"b"})
-    for before, after in pairwise(found):
+    for before, after in pairwise(actual):
         sizes = [block.content.size for block in (*before, after[0])]
         alike = {likeness[id(block)] for block in (*before, after[0])}
         assert alike not in ({"a"}, {"b"}) or max(sizes) > 10 or sum(sizes) > 25
@@ -73,7 +73,7 @@ def written(folder: Path, *, with_positions: bool) -> TableWriter:
     for number in range(2, 30):
         chosen = sorted({number % 20, (7 * number) % 20, (11 * number) % 20})
         positions = record_positions(chosen, at(1)) if with_positions else None
-        rows = [row(keys[one], number) for one in chosen]
+        rows = [row(keys[item], number) for item in chosen]
         blocks = [table.data_block(at(number), rows, positions=positions)]
         if number % 9 == 0:
             deletes = [(keys[number % 5], number)]
@@ -109,9 +109,9 @@ def test_rows_are_those_of_blocks_that_are_decoded_alone(
     monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
     together = answers(HudiTable.open(tmp_path, **options))
     monkeypatch.setattr(block_decoder, "_SMALL_BYTES", -1)
-    for alone, found in zip(answers(HudiTable.open(tmp_path, **options)), together, strict=True):
-        assert found.num_rows
-        assert differences(alone, found) == []
+    for alone, actual in zip(answers(HudiTable.open(tmp_path, **options)), together, strict=True):
+        assert actual.num_rows
+        assert differences(alone, actual) == []
 
 
 @pytest.mark.parametrize("with_positions", [False, True])

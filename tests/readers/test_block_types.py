@@ -87,8 +87,8 @@ def test_an_entry_is_all_that_a_new_type_takes(
     entries: Any = {**BLOCK_KINDS, LaterType.VECTOR_DATA: BLOCK_KINDS[BlockType.AVRO_DATA]}
     monkeypatch.setattr(block, "BLOCK_KINDS", entries)
     has_type(LaterType.VECTOR_DATA, monkeypatch)
-    found = READS[name](*written)
-    assert found == expected if name in ("snapshot", "columns of a file") else type(found) is type(expected)
+    actual = READS[name](*written)
+    assert actual == expected if name in ("snapshot", "columns of a file") else type(actual) is type(expected)
 
 
 def test_each_type_has_an_entry_and_records_take_memory() -> None:

@@ -70,8 +70,8 @@ def test_a_key_is_the_text_that_java_has_of_what_spark_holds(name: str, version:
     snapshot = table.snapshot()
     assert sorted_column(snapshot.to_table(), "value") == ["new 0", "old 2"]
     with duckdb.connect() as connection:
-        found = connection.execute("SELECT value FROM snapshot WHERE value LIKE 'new%'").fetchall()
-    assert found == [("new 0",)]
+        actual = connection.execute("SELECT value FROM snapshot WHERE value LIKE 'new%'").fetchall()
+    assert actual == [("new 0",)]
     for number, expected in enumerate((["new 0"], [], ["old 2"])):
         assert snapshot.get(texts[number]).column("value").to_pylist() == expected
         (group,) = tools.history_of(table, texts[number]).file_groups
@@ -105,8 +105,8 @@ def test_key_fields_may_be_within_structs(keys: str, deleted: str, tmp_path: Pat
     table.log_file(at(2), [table.data_block(at(2), [rows[0] | {"ts": 2}]), table.delete_block(at(2), [(deleted, 2)])])
     table.commit(at(2))
     opened = table.open()
-    found = opened.snapshot().to_table(columns=["id", "ts"]).sort_by("id").to_pydict()
-    assert found == {"id": ["r0", "r2"], "ts": [2, 1]}
+    actual = opened.snapshot().to_table(columns=["id", "ts"]).sort_by("id").to_pydict()
+    assert actual == {"id": ["r0", "r2"], "ts": [2, 1]}
     (group,) = tools.history_of(opened, deleted).file_groups
     assert group.result.num_rows == 0
 

@@ -149,8 +149,8 @@ def test_changes_have_the_time_of_their_commit(tmp_path: Path, version: int) -> 
     changes = table.changes(at(5))
     assert changes.schema.names == ["op", "ts_ms", "before", "after", COMPLETION_TIME_COLUMN]
     rows = changes.to_table()
-    found = {(row["after"]["id"], row["ts_ms"], row[COMPLETION_TIME_COLUMN]) for row in rows.to_pylist()}
-    assert found == {("b", at(10), at(40)), ("c", at(20), at(30))}
+    actual = {(row["after"]["id"], row["ts_ms"], row[COMPLETION_TIME_COLUMN]) for row in rows.to_pylist()}
+    assert actual == {("b", at(10), at(40)), ("c", at(20), at(30))}
     assert COMPLETION_TIME_COLUMN not in rows.schema.field("after").type.names
     late = pc.field(COMPLETION_TIME_COLUMN) > at(35)
     assert changes.to_table(["op"], filter=late).num_rows == 1
@@ -225,8 +225,8 @@ def test_a_worker_filters_by_times_as_the_dataset_does(tmp_path: Path) -> None:
     rows = overlapping_in_utc(tmp_path / "t", 9).snapshot()
     condition = (pc.field(COMPLETION_TIME_COLUMN) > at(2)) & (pc.field("id") != "c")
     for split in rows.splits(condition):
-        found = open_reader(split, columns=["id", COMPLETION_TIME_COLUMN], row_filter=condition).to_table()
-        assert times_by_key(found) == {"b": at(40)}
+        actual = open_reader(split, columns=["id", COMPLETION_TIME_COLUMN], row_filter=condition).to_table()
+        assert times_by_key(actual) == {"b": at(40)}
 
 
 def test_splits_of_changes_give_the_times(tmp_path: Path) -> None:

@@ -92,5 +92,5 @@ def test_doctor_advises_no_backup_where_the_store_fails(tmp_path: Path, monkeypa
 
     path = Path(plain_table(tmp_path).path)
     monkeypatch.setattr("hudi_bridge.tools.checks.examined._read_footer", fail)
-    (finding,) = (one for one in examine(path).findings if one.check == "base-footers")
+    (finding,) = (item for item in examine(path).findings if item.check == "base-footers")
     assert "try again" in str(finding.remedy)

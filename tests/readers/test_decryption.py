@@ -101,8 +101,8 @@ def through_duckdb(table: HudiTable) -> pa.Table:
     rows = table.snapshot()
     with duckdb.connect() as connection:
         connection.register("rows", rows)
-        found: pa.Table = connection.sql("FROM rows").to_arrow_table()
-        return found
+        actual: pa.Table = connection.sql("FROM rows").to_arrow_table()
+        return actual
 
 
 READS: dict[str, Callable[[HudiTable], pa.Table]] = {
@@ -132,14 +132,16 @@ def test_whatever_reads_in_this_process_has_the_keys(story: Path, read: str) -> 
 
 def test_what_is_told_of_files_has_the_keys(story: Path) -> None:
     before, table = HudiTable.open(golden_table(STORY)), opened(story)
-    (path, *_) = (piece.base_file.path for piece in table.file_slices() if piece.base_file is not None)
+    (path, *_) = (file_slice.base_file.path for file_slice in table.file_slices() if file_slice.base_file is not None)
     assert table.file_columns(path) == before.file_columns(path)
     row_filter = pc.field("_hoodie_partition_path") == "a"
-    assert [one.slices for one in (table.snapshot().explain(row_filter),)]
-    names = {one.check for one in tools.doctor(table, deep=True).findings if one.severity is not Severity.INFO}
+    assert [item.slices for item in (table.snapshot().explain(row_filter),)]
+    names = {
+        finding.check for finding in tools.doctor(table, deep=True).findings if finding.severity is not Severity.INFO
+    }
     # The files are of other sizes than the commits say.
     assert names <= {"base-file-sizes", "metadata-files"} | {
-        one.check for one in tools.doctor(before, deep=True).findings if one.severity is not Severity.INFO
+        finding.check for finding in tools.doctor(before, deep=True).findings if finding.severity is not Severity.INFO
     }
 
 
@@ -153,7 +155,11 @@ def test_a_function_has_the_location_of_each_file(tmp_path: Path) -> None:
 
     table = opened(folder, decryption_properties=properties)
     rows = table.read_optimized().to_table()
-    paths = {str(folder / piece.base_file.path) for piece in table.file_slices() if piece.base_file is not None}
+    paths = {
+        str(folder / file_slice.base_file.path)
+        for file_slice in table.file_slices()
+        if file_slice.base_file is not None
+    }
     assert rows.num_rows
     assert set(asked) == paths
 
@@ -182,8 +188,8 @@ def test_keys_that_do_not_open_a_file_are_an_error_that_names_it(tmp_path: Path,
             read().to_table()
     with pytest.raises(QueryError, match=f"do not decrypt {path.name}"):
         table.file_columns(path.name)
-    findings = [one for one in tools.doctor(table, deep=True).findings if "do not decrypt" in one.found]
-    assert {one.severity for one in findings} == {Severity.WARNING, Severity.INFO}
+    findings = [finding for finding in tools.doctor(table, deep=True).findings if "do not decrypt" in finding.found]
+    assert {finding.severity for finding in findings} == {Severity.WARNING, Severity.INFO}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -197,7 +203,7 @@ def test_a_column_without_its_key_is_an_error_if_it_is_read(tmp_path: Path, form
     assert sorted_column(table.snapshot().to_table(columns=["id"]), "id") == ["a", "b"]
     assert table.snapshot().count_rows() == 2
     assert table.snapshot().explain(pc.field("value") == "1").slices
-    assert [one for one in tools.doctor(table, deep=True).findings if "do not decrypt" in one.found]
+    assert [finding for finding in tools.doctor(table, deep=True).findings if "do not decrypt" in finding.found]
 
 
 @pytest.mark.parametrize("error", [KeyError("no key"), FileNotFoundError(2, "no key"), ConnectionError("no key")])
@@ -249,7 +255,7 @@ def test_damage_is_told_from_keys(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.parametrize("name", ["metadata_v9-0-snapshot", "metadata_v6-1-read_optimized"])
 def test_both_files_of_a_bootstrapped_slice_are_decrypted(name: str, tmp_path: Path) -> None:
-    (query,) = (one for one in golden_bootstrapped() if one.name == name)
+    (query,) = (item for item in golden_bootstrapped() if item.name == name)
     shutil.copytree(query.table.parent, tmp_path / "copy")
     paths = [path for part in ("table", "source") for path in encrypt_base_files(tmp_path / "copy" / part, WHOLE)]
     asked: set[str] = set()

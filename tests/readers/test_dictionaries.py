@@ -25,7 +25,7 @@ def test_batches_share_a_text_that_all_rows_have() -> None:
     name = DICTIONARY_COLUMNS[0]
     plain = PlainColumns()
     rows: list[list[str | None]] = [["x"] * 3, ["x"] * 2, ["x"] * 4, ["y"] * 3, [], ["x", None], [None], ["x"] * 4]
-    found = []
+    actual = []
     for values in rows:
         stored = pa.record_batch({name: pa.array(values, pa.string()).dictionary_encode()})
         column = plain.without_dictionaries(stored).column(0)
@@ -33,8 +33,8 @@ def test_batches_share_a_text_that_all_rows_have() -> None:
         assert column.to_pylist() == values
         values_of = column.buffers()[-1]
         assert values_of is not None
-        found.append(values_of.address)
-    assert found[0] == found[1] != found[2]
+        actual.append(values_of.address)
+    assert actual[0] == actual[1] != actual[2]
     null = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array([None], pa.string()))
     stored = pa.record_batch({name: null})
     assert plain.without_dictionaries(stored).column(0).to_pylist() == [None, None]

@@ -79,9 +79,11 @@ def test_engines_refuse_an_encrypted_base_file(table: tuple[Path, str], tmp_path
 
 def test_doctor_does_not_take_an_encrypted_file_for_damaged(table: tuple[Path, str]) -> None:
     folder, what = table
-    findings = [one for one in tools.doctor(HudiTable.open(folder), deep=True).findings if what in one.found]
+    findings = [
+        finding for finding in tools.doctor(HudiTable.open(folder), deep=True).findings if what in finding.found
+    ]
     assert findings
-    assert not any("backup" in (one.remedy or "") for one in findings)
+    assert not any("backup" in (finding.remedy or "") for finding in findings)
 
 
 @pytest.mark.parametrize("form", FORMS)

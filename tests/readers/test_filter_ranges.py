@@ -103,7 +103,7 @@ def test_no_row_with_values_of_several_files_is_passed_over(
         for name in known
     }
     rows = [row for of_file in files for row in of_file]
-    row = {name: data.draw(st.sampled_from([one[name] for one in rows])) for name in KINDS} if rows else None
+    row = {name: data.draw(st.sampled_from([item[name] for item in rows])) for name in KINDS} if rows else None
     try:
         passes = row is not None and pa.Table.from_pylist([row], SCHEMA).filter(row_filter).num_rows > 0
     except pa.ArrowInvalid:
@@ -133,13 +133,17 @@ def test_filters_of_very_many_parts() -> None:
     """Arrow ends the process if it is given a chain of so many."""
     x: Any = pc.field("x")
     ranges: Any = {"x": (pa.int64(), [(1, 2), (150, 190), (-2, -1)])}
-    few, many = ([x.isin([100 * one + n for n in range(16)]) for one in range(number)] for number in (20, 800))
+    few, many = ([x.isin([100 * item + n for n in range(16)]) for item in range(number)] for number in (20, 800))
     assert may_pass(balanced(few), ranges, 3).tolist() == [True, False, False]
     assert may_pass(balanced(many), ranges, 3).tolist() == [True, True, True]
     assert may_pass(balanced(many) & (x < 100), ranges, 3).tolist() == [True, False, True]
     # Each of these goes one level deeper.
-    assert may_pass(reduce(operator.or_, [x == one for one in range(240)]), ranges, 3).tolist() == [True, True, False]
-    assert may_pass(reduce(operator.or_, [x == one for one in range(490)]), ranges, 3)[0]
+    assert may_pass(reduce(operator.or_, [x == number for number in range(240)]), ranges, 3).tolist() == [
+        True,
+        True,
+        False,
+    ]
+    assert may_pass(reduce(operator.or_, [x == number for number in range(490)]), ranges, 3)[0]
 
 
 def balanced(tests: list[pc.Expression]) -> pc.Expression:

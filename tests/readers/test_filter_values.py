@@ -89,9 +89,9 @@ def test_no_row_that_passes_has_another_value(row_filter: pc.Expression) -> None
 def test_results_of_a_function() -> None:
     lower: Any = pc.utf8_lower(pc.field("a"))
     for row_filter in (lower == "x", lower.isin(["x"]), (lower == "x") & (pc.field("b") > 1), pc.scalar("x") == lower):
-        found = allowed_results(row_filter, "utf8_lower", "a")
-        assert found is not None
-        assert found.to_pylist() == ["x"]
+        actual = allowed_results(row_filter, "utf8_lower", "a")
+        assert actual is not None
+        assert actual.to_pylist() == ["x"]
         assert allowed_results(row_filter, "utf8_upper", "a") is None
         assert allowed_results(row_filter, "utf8_lower", "b") is None
         assert allowed_values(row_filter, "a") is None
@@ -100,9 +100,9 @@ def test_results_of_a_function() -> None:
 
 def test_a_date_that_python_does_not_have() -> None:
     day = pa.scalar(10**7, pa.int32()).cast(pa.date32())
-    found = allowed_values(pc.field("a") == day, "a")
-    assert found is not None
-    assert found.cast(pa.int32()).to_pylist() == [10**7]
+    actual = allowed_values(pc.field("a") == day, "a")
+    assert actual is not None
+    assert actual.cast(pa.int32()).to_pylist() == [10**7]
 
 
 def test_each_filter_has_its_own_values() -> None:

@@ -78,11 +78,11 @@ def test_nested_values_are_rebased(tmp_path: Path) -> None:
     )
     table = write(tmp_path / "table", LEGACY, (*STORED, None), fields=fields)
     days, times = [*RETURNED, None], [*(day * DAY for day in RETURNED), None]
-    found: Any = table.open().snapshot().to_table()
-    assert plain(pc.struct_field(found["s"].combine_chunks(), ["d"])) == days
-    assert plain(pc.struct_field(found["s"].combine_chunks(), ["in", "t"])) == times
-    assert plain(found["l"].combine_chunks().flatten())[::2] == days
-    assert plain(found["m"].combine_chunks().items) == times
+    actual: Any = table.open().snapshot().to_table()
+    assert plain(pc.struct_field(actual["s"].combine_chunks(), ["d"])) == days
+    assert plain(pc.struct_field(actual["s"].combine_chunks(), ["in", "t"])) == times
+    assert plain(actual["l"].combine_chunks().flatten())[::2] == days
+    assert plain(actual["m"].combine_chunks().items) == times
 
 
 def test_local_times_stay_as_they_are(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_times_are_those_of_the_time_zone_of_the_writer(tmp_path: Path) -> None:
 )
 def test_times_of_an_unknown_time_zone_are_refused(tmp_path: Path, zone: str | None, second: int) -> None:
     facts = {"org.apache.spark.version": "2.4.8"} | ({} if zone is None else {"org.apache.spark.timeZone": zone})
-    table = write(tmp_path / "new", facts, STORED, [None, *(19_723 * DAY + one for one in range(4))])
+    table = write(tmp_path / "new", facts, STORED, [None, *(19_723 * DAY + number for number in range(4))])
     assert numbers(table, "d") == list(RETURNED)
     ways: dict[str, Any] = {
         "stats": {},
@@ -123,20 +123,20 @@ def test_what_is_stored_passes_over_no_row_group(tmp_path: Path) -> None:
     table = write(tmp_path / "table", LEGACY, row_group_size=1)
     for stored, returned in zip(STORED, RETURNED, strict=True):
         for column, kind, factor in (("d", pa.int32(), 1), ("t", pa.int64(), DAY)):
-            wanted: Any = pa.array([returned * factor], kind).view(table.arrow_schema.field(column).type)[0]
+            expected: Any = pa.array([returned * factor], kind).view(table.arrow_schema.field(column).type)[0]
             snapshot = table.open().snapshot()
-            found = snapshot.to_table(filter=pc.field(column) == wanted)
-            assert plain(found.column(column).combine_chunks()) == [returned * factor], stored
-            wider = snapshot.to_table(filter=(pc.field(column) == wanted) & (pc.field("ts") < 2))
+            actual = snapshot.to_table(filter=pc.field(column) == expected)
+            assert plain(actual.column(column).combine_chunks()) == [returned * factor], stored
+            wider = snapshot.to_table(filter=(pc.field(column) == expected) & (pc.field("ts") < 2))
             assert wider.num_rows == 1
 
 
 def test_what_is_stored_passes_over_no_slice(tmp_path: Path) -> None:
     table = write(tmp_path / "table", LEGACY, [STORED[0]]).open()
-    wanted: Any = pa.array([RETURNED[0]], pa.int32()).view(pa.date32())[0]
+    expected: Any = pa.array([RETURNED[0]], pa.int32()).view(pa.date32())[0]
     # The first query reads the footer, and the second one knows it.
     for _ in range(2):
-        assert table.snapshot().to_table(filter=pc.field("d") == wanted).num_rows == 1
+        assert table.snapshot().to_table(filter=pc.field("d") == expected).num_rows == 1
 
 
 def test_log_records_are_as_stored(tmp_path: Path) -> None:
@@ -144,5 +144,5 @@ def test_log_records_are_as_stored(tmp_path: Path) -> None:
     row = {"id": "0", "ts": 2, "d": STORED[1], "t": STORED[1] * DAY}
     table.log_file(at(2), [table.data_block(at(2), [row])])
     table.commit(at(2))
-    found = table.open().snapshot().to_table().sort_by("id")
-    assert plain(found["d"].combine_chunks()) == [STORED[1], *RETURNED[1:]]
+    actual = table.open().snapshot().to_table().sort_by("id")
+    assert plain(actual["d"].combine_chunks()) == [STORED[1], *RETURNED[1:]]

@@ -50,7 +50,7 @@ def test_sizes_of_logs_are_not_gone_through_for_each_log(
             row = {"id": f"k{number}", "ts": number, "value": "v"}
             writer.log_file(at(number), [writer.data_block(at(number), [row])])
             writer.commit(at(number))
-        (split,) = (one for planned in writer.open().snapshot().splits() for one in planned.slices)
+        (split,) = (item for planned in writer.open().snapshot().splits() for item in planned.slices)
         assert len(split.log_sizes) == logs
         monkeypatch.setattr(Sizes, "walks", 0)
         read(split.context.open_storage(), replace(split, log_sizes=Sizes(split.log_sizes)))
@@ -62,6 +62,6 @@ def test_a_split_without_the_sizes_of_its_logs_has_paths_alone(tmp_path: Path) -
     writer = TableWriter(folder=tmp_path).create()
     path = writer.log_file(at(1), [writer.data_block(at(1), [])])
     writer.commit(at(1))
-    (split,) = (one for planned in writer.open().snapshot().splits() for one in planned.slices)
+    (split,) = (item for planned in writer.open().snapshot().splits() for item in planned.slices)
     assert split.log_files == ((path.name, path.stat().st_size),)
     assert replace(split, log_sizes=()).log_files == ((path.name, None),)

@@ -82,28 +82,28 @@ def table_of(
 def test_a_stream_of_a_large_file_takes_little_memory(groups: int, logged: int, tmp_path: Path) -> None:
     rows = 160 * ROWS_OF_A_MB
     table = table_of(tmp_path, 1, 160, row_group_size=rows // groups, logged=logged)
-    found: list[int] = []
-    assert peak_bytes(lambda: found.append(streamed(table))) < STREAM_BYTES
-    assert found == [rows]
+    actual: list[int] = []
+    assert peak_bytes(lambda: actual.append(streamed(table))) < STREAM_BYTES
+    assert actual == [rows]
 
 
 def test_a_stream_of_many_slices_takes_little_memory(tmp_path: Path) -> None:
     table = table_of(tmp_path, 16, 10, row_group_size=1 << 20)
-    found: list[int] = []
-    assert peak_bytes(lambda: found.append(streamed(table))) < STREAM_BYTES
-    assert found == [160 * ROWS_OF_A_MB]
+    actual: list[int] = []
+    assert peak_bytes(lambda: actual.append(streamed(table))) < STREAM_BYTES
+    assert actual == [160 * ROWS_OF_A_MB]
 
 
 def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
     table = table_of(tmp_path, 1, 100, row_group_size=1 << 20)
-    found: list[int] = []
+    actual: list[int] = []
 
     def read() -> None:
-        found.append(streamed(table, filter=pc.field("id") == f"0-{1234:09d}"))
-        found.append(table.open().snapshot().head(1).num_rows)
+        actual.append(streamed(table, filter=pc.field("id") == f"0-{1234:09d}"))
+        actual.append(table.open().snapshot().head(1).num_rows)
 
     assert peak_bytes(read) < STREAM_BYTES
-    assert found == [1, 1]
+    assert actual == [1, 1]
 
 
 @pytest.mark.heavy
@@ -117,7 +117,7 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     memory = 4 * MB
-    found: list[int] = []
+    actual: list[int] = []
     decoded: list[LogBlock] = []
     decode = BlockDecoder.decode_in_chunks
 
@@ -129,11 +129,11 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
 
     def read(limit: int | None) -> None:
         batches = HudiTable.open(str(table.folder), log_memory_bytes=limit).snapshot().to_batches()
-        found.append(sum(batch.num_rows for batch in (islice(batches, 1) if is_left_early else batches)))
+        actual.append(sum(batch.num_rows for batch in (islice(batches, 1) if is_left_early else batches)))
 
     whole = peak_bytes(lambda: read(None))
     in_parts = peak_bytes(lambda: read(memory))
-    assert found[1] == found[0] == logged or is_left_early
+    assert actual[1] == actual[0] == logged or is_left_early
     # A batch of log records is decoded, written and read at a time.
     assert in_parts < whole - 20 * MB
     # The file of the logs, a few pieces of decoded records, and one part of them.
@@ -155,12 +155,12 @@ def test_the_memory_for_logs_is_kept_where_most_values_are_null(tmp_path: Path) 
     # A record has 0.4 KB in the log, and 3.2 in memory.
     memory = 16 * MB
     assert logs < memory / 2
-    found: list[int] = []
+    actual: list[int] = []
 
     def read() -> None:
         batches = HudiTable.open(str(table.folder), log_memory_bytes=memory).snapshot().to_batches()
-        found.append(sum(batch.num_rows for batch in batches))
+        actual.append(sum(batch.num_rows for batch in batches))
 
     read()
     assert peak_bytes(read) < logs + 30 * MB
-    assert found == [16_000, 16_000]
+    assert actual == [16_000, 16_000]

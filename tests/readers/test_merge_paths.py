@@ -63,8 +63,8 @@ def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, mon
     filters += [pc.field(column) == rows.column(column)[0] for column in (rows.schema.names[0], "id")]
     expected = [dataset.to_table(filter=row_filter) for row_filter in filters]
     monkeypatch.setattr(log_scan, "_MIN_LATE_BYTES", 0)
-    for row_filter, found in zip(filters, expected, strict=True):
-        assert not differences(found, dataset.to_table(filter=row_filter))
+    for row_filter, actual in zip(filters, expected, strict=True):
+        assert not differences(actual, dataset.to_table(filter=row_filter))
 
 
 def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +73,9 @@ def test_only_the_rows_that_are_left_are_decoded(monkeypatch: pytest.MonkeyPatch
     times = dataset.to_table(columns=["_hoodie_commit_time"]).column(0)
     row_filter = pc.field("_hoodie_commit_time") == times[0]
     with mock.patch.object(LateLogRows, "rows", autospec=True, side_effect=LateLogRows.rows) as decoded:
-        found = dataset.to_table(filter=row_filter).num_rows
-    assert 0 < found < len(times)
-    assert sum(len(call.args[1]) for call in decoded.call_args_list) == found
+        actual = dataset.to_table(filter=row_filter).num_rows
+    assert 0 < actual < len(times)
+    assert sum(len(call.args[1]) for call in decoded.call_args_list) == actual
 
 
 def test_positions_are_used_where_all_blocks_tell_them() -> None:
@@ -242,7 +242,7 @@ def test_a_position_of_another_key_is_told_where_logs_are_merged_in_parts(tmp_pa
     table.commit(at(1))
     places = sorted({position, 3, 4, 5, 6, 7})
     rows = [{"id": "b", "ts": 2, "value": "new"}] + [
-        {"id": "abcdefgh"[one], "ts": 2, "value": "v"} for one in places[1:]
+        {"id": "abcdefgh"[item], "ts": 2, "value": "v"} for item in places[1:]
     ]
     table.log_file(at(2), [table.data_block(at(2), rows, positions=record_positions(places, at(1)))])
     table.commit(at(2))

@@ -145,8 +145,8 @@ def test_base_files_of_two_partitions_are_exchanged(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = copy_of(name, tmp_path)
-    slices = {one.partition_path: one for one in HudiTable.open(table).file_slices()}
-    first, second, *_ = (table / one.base_file.path for one in slices.values() if one.base_file is not None)
+    slices = {file_slice.partition_path: file_slice for file_slice in HudiTable.open(table).file_slices()}
+    first, second, *_ = (table / item.base_file.path for item in slices.values() if item.base_file is not None)
     exchange(first, second)
 
     def read() -> pa.Table:
@@ -154,10 +154,12 @@ def test_base_files_of_two_partitions_are_exchanged(
 
     warnings = warnings_of(read, caplog, "are those of another file")
     assert len(warnings) == 4, warnings
-    assert any(f"{first.relative_to(table)} are those of another file, as their _hoodie_" in one for one in warnings)
-    findings = [one for one in examine(table).findings if one.check == "meta-columns"]
-    assert {one.path for one in findings} == {str(path.relative_to(table)) for path in (first, second)}
-    assert all("rows with _hoodie_" in one.found for one in findings)
+    assert any(
+        f"{first.relative_to(table)} are those of another file, as their _hoodie_" in warning for warning in warnings
+    )
+    findings = [finding for finding in examine(table).findings if finding.check == "meta-columns"]
+    assert {finding.path for finding in findings} == {str(path.relative_to(table)) for path in (first, second)}
+    assert all("rows with _hoodie_" in finding.found for finding in findings)
 
 
 def test_logs_of_two_partitions_are_exchanged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -172,7 +174,7 @@ def test_logs_of_two_partitions_are_exchanged(tmp_path: Path, caplog: pytest.Log
     read = HudiTable.open(table.folder).snapshot
     warnings = warnings_of(lambda: read().to_table(), caplog, "are those of another file")
     assert len(warnings) == 4, warnings
-    findings = [one for one in examine(table.folder, deep=True).findings if one.check == "meta-columns"]
+    findings = [finding for finding in examine(table.folder, deep=True).findings if finding.check == "meta-columns"]
     assert len(findings) == 4
     assert not examine(table.folder).findings or examine(table.folder).worst < Severity.WARNING
 
@@ -213,8 +215,8 @@ def test_a_copy_on_write_table_has_delta_commits(name: str, query: str, tmp_path
             read()
     with duckdb.connect() as connection, pytest.raises((HudiReadError, duckdb.Error), match="COPY_ON_WRITE, and the"):
         rows_in_duckdb(connection, table)
-    findings = [one.found for one in examine(table).findings if one.check == "properties"]
-    assert any("the type COPY_ON_WRITE, but" in one for one in findings), findings
+    findings = [finding.found for finding in examine(table).findings if finding.check == "properties"]
+    assert any("the type COPY_ON_WRITE, but" in finding for finding in findings), findings
 
 
 def test_a_table_whose_type_was_changed_when_it_was_compacted(tmp_path: Path) -> None:

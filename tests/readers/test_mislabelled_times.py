@@ -61,8 +61,8 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[HudiTable, li
 
 
 def rows_of(batches: Any) -> list[Row]:
-    found = batches.select(["id", "ts", "t", "s"]).to_pylist()
-    return sorted(found, key=lambda one: str(one["id"]))
+    actual = batches.select(["id", "ts", "t", "s"]).to_pylist()
+    return sorted(actual, key=lambda one: str(one["id"]))
 
 
 def test_their_numbers_are_milliseconds(table: tuple[HudiTable, list[Row]]) -> None:
@@ -85,9 +85,9 @@ def test_filters_compare_milliseconds(table: tuple[HudiTable, list[Row]], condit
     opened, rows = table
     for _ in range(2):
         # What the first read has learnt of ranges does not mislead the second.
-        found = rows_of(opened.snapshot().to_table(filter=condition))
-        assert found == rows_of(opened.snapshot().to_table().filter(condition))
-        assert found == [one for one in rows if one in found] != []
+        actual = rows_of(opened.snapshot().to_table(filter=condition))
+        assert actual == rows_of(opened.snapshot().to_table().filter(condition))
+        assert actual == [item for item in rows if item in actual] != []
 
 
 def test_duckdb_shows_milliseconds(table: tuple[HudiTable, list[Row]]) -> None:
@@ -95,8 +95,8 @@ def test_duckdb_shows_milliseconds(table: tuple[HudiTable, list[Row]]) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         attach(connection, opened, "events")
-        found = connection.sql("SELECT id, ts, t, s FROM events ORDER BY id").to_arrow_table()
-        assert rows_of(found) == rows
+        actual = connection.sql("SELECT id, ts, t, s FROM events ORDER BY id").to_arrow_table()
+        assert rows_of(actual) == rows
         asked = "SELECT count(*) FROM events WHERE t >= TIMESTAMPTZ '2024-01-01 00:00:00+00'"
         assert connection.sql(asked).fetchall() == [(len(rows),)]
 
@@ -116,7 +116,7 @@ def test_no_engine_reads_the_base_file_in_place(table: tuple[HudiTable, list[Row
     with slice_delta(split) as delta:
         base = delta.base_file
     assert base is not None
-    outcomes = {one.column: one.outcome for one in base.columns}
+    outcomes = {column.column: column.outcome for column in base.columns}
     assert outcomes["t"] is outcomes["s.t"] is Outcome.MILLISECONDS
     assert "labelled" in str(reason_file_not_native(split, base, opened.snapshot().schema))
     assert why_unreadable(base, LogColumns.of(split.context, engine)) is not None

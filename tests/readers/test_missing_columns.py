@@ -158,7 +158,7 @@ def test_how_a_file_is_read_tells_of_defaults(tmp_path: Path) -> None:
     table = written(tmp_path / "t")
     (log,) = (path for path in (tmp_path / "t").iterdir() if ".log." in path.name)
     (block,) = table.file_columns(log.name)
-    outcomes = {one.column: one.outcome for one in block.columns}
+    outcomes = {column.column: column.outcome for column in block.columns}
     assert {name for name, outcome in outcomes.items() if outcome is Outcome.DEFAULT} == {
         *DEFAULTS,
         "s.y",

@@ -74,8 +74,8 @@ def test_native_logs_give_the_rows_of_the_same_records_in_blocks(tmp_path: Path,
     expected = twin(tmp_path / "9", options=options)
     for instant in (None, at(1), at(2)):
         assert differences(expected.snapshot(instant).to_table(), table.snapshot(instant).to_table()) == []
-    found, wanted = table.read_optimized().to_table(), expected.read_optimized().to_table()
-    assert differences(wanted, found) == []
+    actual, wanted = table.read_optimized().to_table(), expected.read_optimized().to_table()
+    assert differences(wanted, actual) == []
     assert differences(expected.snapshot().to_table(["id", "value"]), table.snapshot().to_table(["id", "value"])) == []
 
 
@@ -83,8 +83,8 @@ def test_native_logs_give_the_rows_of_the_same_records_in_blocks(tmp_path: Path,
 def test_ranges_look_ups_and_the_doctor_know_native_logs(tmp_path: Path, file_format: str) -> None:
     table, expected = opened(written(tmp_path / "10", file_format)), twin(tmp_path / "9")
     begin, end = (ordering_time(commit, expected.config) for commit in expected.timeline.commits()[:2])
-    found, wanted = (one.incremental(begin, end).to_table() for one in (table, expected))
-    assert differences(wanted, found) == []
+    actual, wanted = (item.incremental(begin, end).to_table() for item in (table, expected))
+    assert differences(wanted, actual) == []
     assert differences(expected.get(["a", "c", "e"]), table.get(["a", "c", "e"])) == []
     diagnosis = examine_storage(Storage.open(str(tmp_path / "10")), options=UNRELEASED)
     assert "log-blocks" not in {finding.check for finding in diagnosis.findings}

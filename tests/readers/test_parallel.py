@@ -29,7 +29,7 @@ def numbers(*values: int) -> Source:
 
 
 def read(sources: list[Source], **options: Any) -> list[int]:
-    return [found.column("n")[0].as_py() for found in iter_parallel(sources, **options)]
+    return [item.column("n")[0].as_py() for item in iter_parallel(sources, **options)]
 
 
 def workers() -> list[threading.Thread]:
@@ -88,10 +88,10 @@ def test_the_first_batch_may_be_read_alone_until_another_one_is_wanted(monkeypat
 
         return batches
 
-    found = iter_parallel([source(number) for number in range(4)], first_alone=True)
-    assert next(found).column("n")[0].as_py() == 0
+    actual = iter_parallel([source(number) for number in range(4)], first_alone=True)
+    assert next(actual).column("n")[0].as_py() == 0
     assert started == [0]
-    assert sorted(row.column("n")[0].as_py() for row in found) == [0, 1, 1, 2, 2, 3, 3]
+    assert sorted(row.column("n")[0].as_py() for row in actual) == [0, 1, 1, 2, 2, 3, 3]
     assert sorted(started) == [0, 1, 2, 3]
 
 
@@ -300,7 +300,7 @@ def test_a_background_thread_makes_a_limited_number_of_batches_and_of_bytes(rows
         time.sleep(0.01)
         # One more waits for room.
         assert len(made) == most
-        assert [found.column("n")[0].as_py() for found in batches] == list(range(40))
+        assert [item.column("n")[0].as_py() for item in batches] == list(range(40))
 
 
 def test_an_error_in_the_first_batch_reaches_the_consumer() -> None:
@@ -326,13 +326,13 @@ def test_many_reads_at_once_keep_as_many_workers_busy_as_there_are_cores() -> No
                 busy -= 1
             yield batch(number)
 
-    found: list[list[int]] = []
-    readers = [threading.Thread(target=lambda: found.append(read([source] * 6))) for _ in range(4)]
+    actual: list[list[int]] = []
+    readers = [threading.Thread(target=lambda: actual.append(read([source] * 6))) for _ in range(4)]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join()
-    assert [sorted(numbers) for numbers in found] == [sorted([0, 1, 2] * 6)] * 4
+    assert [sorted(numbers) for numbers in actual] == [sorted([0, 1, 2] * 6)] * 4
     assert most == 4
 
 
@@ -344,11 +344,11 @@ def test_a_read_that_waits_for_its_consumer_leaves_its_turn_to_others() -> None:
             yield pa.record_batch({"n": size})
 
     waiting = [iter_parallel([large] * 4) for _ in range(3)]
-    for one in waiting:
-        next(one)
+    for item in waiting:
+        next(item)
     assert sorted(read([numbers(1), numbers(2)])) == [1, 2]
-    for one in waiting:
-        one.close()
+    for item in waiting:
+        item.close()
 
 
 def test_a_source_may_itself_read_in_parallel() -> None:
@@ -370,7 +370,7 @@ def test_who_waits_for_a_turn_in_vain_stops_when_the_consumer_does() -> None:
     for _ in range(4):
         next(one)
     threading.Timer(0.3, released.set).start()
-    assert [found.num_rows for found in islice(other, 1)] == [1]
+    assert [item.num_rows for item in islice(other, 1)] == [1]
     other.close()
     one.close()
 

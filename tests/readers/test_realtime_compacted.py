@@ -181,7 +181,7 @@ def test_log_records_are_let_go_of_when_their_split_is_read(tmp_path: Path) -> N
     # A filter has each slice read by itself.
     for _ in table.open().snapshot().to_batches(filter=pc.field("id") > "", use_threads=False):
         gc.collect()
-        alive.append(sum(isinstance(one, LogRecordMap) for one in gc.get_objects()))
+        alive.append(sum(isinstance(get_object, LogRecordMap) for get_object in gc.get_objects()))
     assert len(alive) == 4
     assert max(alive) <= 2
 

@@ -47,10 +47,10 @@ def test_odd_names_are_found_and_no_others(name: str) -> None:
 )
 def test_referenced_columns(expression: pc.Expression, columns: tuple[str, ...]) -> None:
     # A text that looks like a position may only cost the reading of more columns.
-    found = referenced_columns(expression, SCHEMA)
-    assert set(columns).issubset(found)
+    actual = referenced_columns(expression, SCHEMA)
+    assert set(columns).issubset(actual)
     if "FieldPath" not in str(expression):
-        assert found == columns
+        assert actual == columns
 
 
 def test_needed_columns_are_the_wanted_ones_first() -> None:
@@ -132,9 +132,9 @@ def test_what_an_if_else_lists_of_a_column_passes_as_in_arrow(condition: pc.Expr
     rows = pa.record_batch({"d": FLOATS, "m": DECIMALS, "i": INTEGERS})
     for name in rows.schema.names:
         row_filter = pc.if_else(pc.field(name).is_valid(), condition, pa.scalar(None, pa.bool_()))
-        found = RowRequest.of(rows.schema, None, row_filter).apply(rows)
+        actual = RowRequest.of(rows.schema, None, row_filter).apply(rows)
         expected = pa.table(rows).filter(row_filter)
-        assert str(found.to_pylist()) == str(expected.to_pylist())
+        assert str(actual.to_pylist()) == str(expected.to_pylist())
 
 
 COMPARISONS: tuple[Any, ...] = (operator.eq, operator.ne, operator.lt, operator.ge)

@@ -42,7 +42,7 @@ TABLES = (
 
 
 def slices_of(path: Path) -> tuple[RealtimeFileSplit, ...]:
-    return tuple(piece for split in HudiTable.open(path).snapshot().splits() for piece in split.slices)
+    return tuple(part for split in HudiTable.open(path).snapshot().splits() for part in split.slices)
 
 
 def row(key: str, ts: int, value: str) -> Row:
@@ -58,21 +58,21 @@ def rows_of(
     schema = parts[0].context.schema
     request = replace(RowRequest.of(schema, columns), record_keys=keys)
     reads = [SplitRead(storage=storage, split=part, request=request, use_threads=False) for part in parts]
-    found = [batch for read in reads for batch in reader_for(read).batches()]
-    return pa.Table.from_batches(found, pa.schema([schema.field(name) for name in request.columns]))
+    actual = [batch for read in reads for batch in reader_for(read).batches()]
+    return pa.Table.from_batches(actual, pa.schema([schema.field(name) for name in request.columns]))
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[RealtimeFileSplit]:
     """The slices that are read alone."""
-    found: list[RealtimeFileSplit] = []
+    actual: list[RealtimeFileSplit] = []
 
     def noting(read: SliceRead) -> BatchReader:
-        found.append(read.split)
+        actual.append(read.split)
         return slice_reader(read)
 
     monkeypatch.setattr(small_slices, "slice_reader", noting)
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -83,8 +83,8 @@ def test_slices_have_the_same_rows_together_as_alone(name: str, alone: list[Real
     for columns in (None, slices[0].context.schema.names[-1:]):
         expected = rows_of(storage, slices, columns)
         alone.clear()
-        found = rows_of(storage, [SmallSlices(slices=slices)], columns)
-        assert differences(expected, found) == []
+        actual = rows_of(storage, [SmallSlices(slices=slices)], columns)
+        assert differences(expected, actual) == []
         assert not alone
 
 
@@ -94,8 +94,8 @@ def test_rows_of_keys_are_the_same_together_as_alone(name: str, alone: list[Real
     slices = slices_of(golden_table(name))
     storage, context = slices[0].context.open_storage(), slices[0].context
     batches = rows_of(storage, slices, list(context.key_columns)).combine_chunks().to_batches()
-    found = sorted({str(key) for batch in batches for key in record_keys(batch, context).to_pylist()})
-    for wanted in ([*found[::2], "none"], found[-1:], ["none"]):
+    actual = sorted({str(key) for batch in batches for key in record_keys(batch, context).to_pylist()})
+    for wanted in ([*actual[::2], "none"], actual[-1:], ["none"]):
         keys = pa.array(wanted, pa.string())
         for columns in (None, context.schema.names[-1:]):
             expected = rows_of(storage, slices, columns, keys)
@@ -119,8 +119,8 @@ def test_equal_keys_of_different_slices_stay_apart(
         table.log_file(at(2), [table.data_block(at(2), changed, positions=positions)], file_id=f"f{number}-0")
     table.commit(at(2))
     slices = slices_of(tmp_path)
-    found = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["value"])
-    assert sorted(map(str, found["value"].to_pylist())) == ["a1", "b0", "new a0", "new a2", "new b1", "new b2"]
+    actual = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["value"])
+    assert sorted(map(str, actual["value"].to_pylist())) == ["a1", "b0", "new a0", "new a2", "new b1", "new b2"]
     assert not alone
 
 
@@ -147,9 +147,7 @@ def test_slices_whose_positions_do_not_fit_are_read_alone(table: TableWriter, al
     assert rows_of(storage, [SmallSlices(slices=slices)], None).num_rows == 6
     assert not alone
     block = table.data_block(at(2), [row("k1", 3, "newer")], positions=record_positions([7], at(1)))
-    slices = tuple(
-        replace(piece, log_paths=piece.log_paths[-1:], log_sizes=(), log_size_bytes=0) for piece in slices[:1]
-    )
+    slices = tuple(replace(part, log_paths=part.log_paths[-1:], log_sizes=(), log_size_bytes=0) for part in slices[:1])
     assert rows_of(storage, [SmallSlices(slices=slices)], None)["value"].to_pylist() == ["newer"]
     assert alone == list(slices)
 
@@ -201,9 +199,9 @@ def test_what_decompresses_to_much_is_read_alone(
     table.commit(at(3))
     monkeypatch.setattr(small_slices, "_MAX_BYTES", 10_000)
     slices = slices_of(table.folder)
-    found = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["id"])
-    assert sorted(map(str, found["id"].to_pylist())) == ["added", "added", "added", "k0", "k1", "k2", "large"]
-    assert [piece.file_id for piece in alone] == ["f3-0"]
+    actual = rows_of(slices[0].context.open_storage(), [SmallSlices(slices=slices)], ["id"])
+    assert sorted(map(str, actual["id"].to_pylist())) == ["added", "added", "added", "k0", "k1", "k2", "large"]
+    assert [part.file_id for part in alone] == ["f3-0"]
 
 
 def test_only_reads_of_all_rows_of_small_slices_are_together(table: TableWriter) -> None:
@@ -216,8 +214,8 @@ def test_only_reads_of_all_rows_of_small_slices_are_together(table: TableWriter)
     assert with_small_ones_together(storage, slices, filtered, 1) == list(slices)
     of_keys = replace(RowRequest.of(schema), record_keys=pa.array(["k0"]))
     assert with_small_ones_together(storage, slices, of_keys, 1) == list(slices)
-    found = with_small_ones_together(storage, [*slices, *slices], of_keys, 1)
-    assert sum(len(piece.slices) for piece in found if isinstance(piece, SmallSlices)) == 2 * len(slices)
+    actual = with_small_ones_together(storage, [*slices, *slices], of_keys, 1)
+    assert sum(len(part.slices) for part in actual if isinstance(part, SmallSlices)) == 2 * len(slices)
 
 
 @given(small=st.integers(0, 5000), cores=st.integers(1, 64))

@@ -66,8 +66,8 @@ def rows_of(rows: Any) -> list[Row]:
 
 def test_base_rows_have_null_and_log_records_structs(table: HudiTable) -> None:
     assert rows_of(table.snapshot().to_table()) == ROWS
-    for one in rows_of(table.read_optimized().to_table()):
-        assert one == {**ROWS[0], "id": one["id"]}
+    for item in rows_of(table.read_optimized().to_table()):
+        assert item == {**ROWS[0], "id": item["id"]}
 
 
 @pytest.mark.parametrize("column", ["s", "l"])
@@ -99,9 +99,9 @@ def test_duckdb_reads_such_columns_itself(tmp_path: Path) -> None:
 def test_iceberg_clients_read_a_copy(table: HudiTable, tmp_path: Path) -> None:
     scratch = Scratch.open(str(tmp_path / "scratch"))
     published = publish_table(table.storage, scratch, locations=Locations(), builds=1)
-    found = rows_of(StaticTable.from_metadata(published.metadata_location).scan().to_arrow())
+    actual = rows_of(StaticTable.from_metadata(published.metadata_location).scan().to_arrow())
     # PyIceberg has empty lists of structs in place of nulls.
-    assert found == [{**ROWS[0], "l": []}, *ROWS[1:]]
+    assert actual == [{**ROWS[0], "l": []}, *ROWS[1:]]
 
 
 @pytest.mark.parametrize("engine", [Engine.TRINO, Engine.PRESTO])
@@ -111,7 +111,7 @@ def test_no_engine_reads_the_base_file_in_place(table: HudiTable, engine: Engine
     with slice_delta(split) as delta:
         base = delta.base_file
     assert base is not None
-    said = {one.column: str(one) for one in base.columns}
+    said = {column.column: str(column) for column in base.columns}
     assert said["s"] == said["z.n"] == "null: the file has none of its fields"
     assert (said["l"], said["z"]) == (said["s"], "changed inside")
     assert reason_file_not_native(split, base, table.snapshot().schema) is not None

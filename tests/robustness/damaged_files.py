@@ -22,15 +22,15 @@ FILES: dict[str, tuple[str, str]] = {
 
 def damaged(content: bytes, chance: random.Random) -> bytes:
     """The bytes cut off, with more or other bytes in them, without some, or with another bit."""
-    place = chance.randrange(len(content))
+    position = chance.randrange(len(content))
     match chance.randrange(6):
         case 0:
-            return content[:place]
+            return content[:position]
         case 1:
-            return content[:place] + chance.randbytes(1) + content[place:]
+            return content[:position] + chance.randbytes(1) + content[position:]
         case 2:
-            return content[:place] + bytes(8) + content[place + 8 :]
+            return content[:position] + bytes(8) + content[position + 8 :]
         case 3:
-            return content[: place + 8] + content[place:]
+            return content[: position + 8] + content[position:]
         case _:
-            return content[:place] + bytes([content[place] ^ 1 << chance.randrange(8)]) + content[place + 1 :]
+            return content[:position] + bytes([content[position] ^ 1 << chance.randrange(8)]) + content[position + 1 :]

@@ -17,10 +17,10 @@ _DAMAGES_A_FILE = 8
 def damaged(data: bytes, chance: random.Random) -> Iterator[bytes]:
     """Versions of a file with a byte flipped, a stretch of zeros, or the end missing."""
     for _ in range(_DAMAGES_A_FILE):
-        place = chance.randrange(len(data))
-        yield data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
-        yield data[:place] + bytes(min(16, len(data) - place)) + data[place + 16 :]
-        yield data[:place]
+        position = chance.randrange(len(data))
+        yield data[:position] + bytes([data[position] ^ 0xFF]) + data[position + 1 :]
+        yield data[:position] + bytes(min(16, len(data) - position)) + data[position + 16 :]
+        yield data[:position]
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_a_range_is_whole_or_an_error(case: str, file: str, tmp_path: Path) -> N
     for version in damaged(whole, random.Random(9)):
         path.write_bytes(version)
         try:
-            found = keys_of(folder)
+            actual = keys_of(folder)
         except HudiReadError:
             errors += 1
             assert HudiTable.open(str(folder)).snapshot().count_rows() == len(snapshot)
         else:
-            assert found == (snapshot, changed)
+            assert actual == (snapshot, changed)
     assert errors
 
 

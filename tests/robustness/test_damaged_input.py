@@ -105,9 +105,9 @@ def test_a_damaged_base_file_gives_its_own_rows_or_an_error(tmp_path: Path, case
 
 def bits(content: bytes) -> Iterator[bytes]:
     footer = int.from_bytes(content[-8:-4], "little") + 8
-    for place in range(4, len(content) - footer):
+    for number in range(4, len(content) - footer):
         for bit in range(8):
-            yield content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+            yield content[:number] + bytes([content[number] ^ 1 << bit]) + content[number + 1 :]
 
 
 def plain_parquet(path: Path, rows: pa.Table) -> bytes:
@@ -154,7 +154,7 @@ def test_rows_of_a_base_file_are_counted(tmp_path: Path) -> None:
 
 def test_bombs_are_refused_by_a_process_that_lives_on() -> None:
     command = [sys.executable, "-m", "tests.robustness.bombs"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    told = dict(line.split(": ", 1) for line in found.stdout.splitlines())
-    assert found.returncode == 0, f"{found.stdout}{found.stderr}"
+    actual = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    told = dict(line.split(": ", 1) for line in actual.stdout.splitlines())
+    assert actual.returncode == 0, f"{actual.stdout}{actual.stderr}"
     assert {name for name in BOMBS if not told.get(name, "").endswith("Error")} == set(), told

@@ -170,8 +170,8 @@ def test_prompts_and_notebooks_show_none(table: Faults) -> None:
             tools.doctor(opened),
             tools.diff(opened, "earliest"),
         ]
-        for one in shown:
-            require_no_secrets(one, one._repr_html_())  # type: ignore[attr-defined]
+        for item in shown:
+            require_no_secrets(item, item._repr_html_())  # type: ignore[attr-defined]
     assert "***@bucket/trips" in repr(opened)
 
 
@@ -232,8 +232,8 @@ def test_a_view_names_files_without_secrets(tmp_path: Path) -> None:
     published = publish_table(Storage.open(URI), Scratch.open(str(tmp_path / "view")), locations=Locations(), builds=1)
     require_no_secrets(published)
     files = [path for path in (tmp_path / "view").rglob("*") if path.is_file()]
-    found = b"".join(path.read_bytes() for path in files)
-    assert b"s3://bucket/trips/" in found
-    assert not [secret for secret in SECRETS if secret.encode() in found]
+    actual = b"".join(path.read_bytes() for path in files)
+    assert b"s3://bucket/trips/" in actual
+    assert not [secret for secret in SECRETS if secret.encode() in actual]
     located = Locations.of((f"s3://{USER}:{SECRET}@bucket=local:///mine",))
     assert located.uri(Storage.open(URI), "x/y") == "local:///mine/trips/x/y"

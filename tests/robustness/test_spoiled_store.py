@@ -33,7 +33,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]
     table.commit(at(2))
     with S3Server(tmp_path).running() as server:
         yield server
-    assert [one for one in threading.enumerate() if one.name.startswith("hudi-bridge-") and one.is_alive()] == []
+    assert [item for item in threading.enumerate() if item.name.startswith("hudi-bridge-") and item.is_alive()] == []
 
 
 def read(store: S3Server) -> list[str]:

@@ -88,13 +88,13 @@ def test_an_answer_is_right_or_an_error_that_names_the_file(
     failed = 0
     for number in range(counted.count):
         faults = Faults(kind, number)
-        found = asked(table, query, faults)
-        if isinstance(found, HudiReadError):
+        actual = asked(table, query, faults)
+        if isinstance(actual, HudiReadError):
             failed += 1
-            assert is_named(faults.path, found), (number, faults.path, found)
-            assert kind in {"gone", SHORT} or isinstance(found, StorageError), (number, found)
+            assert is_named(faults.path, actual), (number, faults.path, actual)
+            assert kind in {"gone", SHORT} or isinstance(actual, StorageError), (number, actual)
         else:
-            assert found == expected, (number, faults.path)
+            assert actual == expected, (number, faults.path)
     assert failed >= counted.count // 3
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hudi-bridge-")]
 
@@ -103,18 +103,18 @@ def test_an_answer_is_right_or_an_error_that_names_the_file(
 def test_a_failing_read_is_no_damage(table: Path, kind: str, number: int | None) -> None:
     counted = Faults()
     rows(table, snapshot, counted)
-    found = [asked(table, snapshot, Faults(kind, at)) for at in range(counted.count)]
-    failures = [one for one in found if isinstance(one, StorageError)]
+    actual = [asked(table, snapshot, Faults(kind, at)) for at in range(counted.count)]
+    failures = [item for item in actual if isinstance(item, StorageError)]
     assert len(failures) == counted.count
-    assert {one.operation for one in failures} == {"list", "open", "read"}
-    assert {one.errno for one in failures} == {number}
-    assert all(one.path.startswith(str(table)) for one in failures)
+    assert {failure.operation for failure in failures} == {"list", "open", "read"}
+    assert {failure.errno for failure in failures} == {number}
+    assert all(failure.path.startswith(str(table)) for failure in failures)
 
 
 def test_what_was_read_is_let_go_of_after_a_failure(table: Path) -> None:
     def alive() -> int:
         gc.collect()
-        return sum(isinstance(one, LogRecordMap) for one in gc.get_objects())
+        return sum(isinstance(get_object, LogRecordMap) for get_object in gc.get_objects())
 
     before = alive()
     for number in range(40):

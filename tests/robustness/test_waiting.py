@@ -93,8 +93,8 @@ def test_the_limit_is_two_minutes_or_what_the_environment_says(monkeypatch: pyte
 )
 def test_arrows_own_clients_have_limits(uri: str, option: str, limit: int) -> None:
     options: Any = Storage.open(uri).filesystem.__reduce__()[1][0]
-    found = options[option]
-    assert getattr(found, "total_seconds", lambda: found)() == limit
+    actual = options[option]
+    assert getattr(actual, "total_seconds", lambda: actual)() == limit
 
 
 def test_within_returns_and_raises_what_the_call_does() -> None:

@@ -39,11 +39,11 @@ any_map: Any = pa.map_
     ],
 )
 def test_values(default: Any, kind: Any, expected: Any) -> None:
-    found = default_of("field", kind, {"field": json.dumps(default), "field.y": "9"})
-    assert found is not None
-    assert (found.type, found.to_pylist()) == (kind, [expected])
+    actual = default_of("field", kind, {"field": json.dumps(default), "field.y": "9"})
+    assert actual is not None
+    assert (actual.type, actual.to_pylist()) == (kind, [expected])
     for count in (0, 3):
-        copies = repeated(found, count)
+        copies = repeated(actual, count)
         copies.validate(full=True)
         assert (copies.type, copies.to_pylist()) == (kind, [expected] * count)
 
@@ -88,5 +88,5 @@ def test_defaults_are_found_at_every_level() -> None:
             {"name": "u", "type": ["null", record("u", 4), "string"], "default": None},
         ],
     }
-    found = dict(iter_defaults(parse_avro_schema(json.dumps(schema), "test")))
-    assert found == {"b": '"x"', "s.n": "1", "l": "[]", "l.element.n": "2", "m.value.n": "3"}
+    actual = dict(iter_defaults(parse_avro_schema(json.dumps(schema), "test")))
+    assert actual == {"b": '"x"', "s.n": "1", "l": "[]", "l.element.n": "2", "m.value.n": "3"}

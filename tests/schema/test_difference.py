@@ -152,8 +152,8 @@ def test_moves_are_as_few_as_can_be_and_lead_to_the_new_order() -> None:
         changes = schema_changes(schema(*fields), schema(*order), by_id=True)
         assert {change.kind for change in changes} <= {SchemaChangeKind.MOVED}
         *_, last = ["abcde", *moved_one_by_one([*"abcde"], [(change.column, change.place) for change in changes])]
-        assert [*last] == [one.name for one in order]
-        rises = (len(some) for some in subsequences([one.id for one in order]) if list(some) == sorted(some))
+        assert [*last] == [item.name for item in order]
+        rises = (len(some) for some in subsequences([item.id for item in order]) if list(some) == sorted(some))
         assert len(changes) == len(fields) - max(rises)
 
 

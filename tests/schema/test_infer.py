@@ -41,12 +41,12 @@ def ids(schema: InternalSchema) -> dict[str, int]:
 
 def record_ids(record: FieldType, path: str = "") -> dict[str, int]:
     assert isinstance(record, RecordType)
-    found = {}
+    actual = {}
     for field in record.fields:
-        found[path + field.name] = field.id
+        actual[path + field.name] = field.id
         if isinstance(field.type, RecordType):
-            found |= record_ids(field.type, f"{path}{field.name}.")
-    return found
+            actual |= record_ids(field.type, f"{path}{field.name}.")
+    return actual
 
 
 def test_a_name_keeps_its_id_and_a_new_one_gets_the_next() -> None:
@@ -81,7 +81,7 @@ def test_ids_of_what_is_inside_come_after_those_of_the_siblings() -> None:
     first, second = inferred(before, after).versions
     assert first == internal_from_arrow(pa.schema([*before.items()]))
     assert ids(second) == {"s": 0, "l": 1, "m": 2, "z": 3, "t": 8}
-    s, *_, t = (record_ids(one.type) for one in second.fields if one.name in "st")
+    s, *_, t = (record_ids(field.type) for field in second.fields if field.name in "st")
     assert (s, t) == ({"x": 4, "y": 9, "y.p": 10, "y.q": 11}, {"x": 12})
     assert (first.max_column_id, second.max_column_id) == (7, 12)
 
@@ -110,7 +110,7 @@ def test_only_a_readable_type_at_a_near_place_may_be_a_rename(
     after: dict[str, Any], candidates: set[tuple[str, str]]
 ) -> None:
     proposal = inferred({"a": INT, "b": INT, "c": TEXT}, after)
-    assert {(one.before, one.after) for one in proposal.ambiguities} == candidates
+    assert {(ambiguity.before, ambiguity.after) for ambiguity in proposal.ambiguities} == candidates
 
 
 def test_a_column_that_comes_at_the_other_end_is_no_rename() -> None:
@@ -119,9 +119,9 @@ def test_a_column_that_comes_at_the_other_end_is_no_rename() -> None:
 
 def test_few_columns_that_all_change_may_each_be_any_other() -> None:
     names = range(9)
-    proposal = inferred({f"a{one}": INT for one in names}, {f"b{one}": INT for one in names})
-    pairs = [(one.before, one.after) for one in proposal.ambiguities]
-    assert pairs == [(f"a{one}", f"b{other}") for one in names for other in names]
+    proposal = inferred({f"a{name}": INT for name in names}, {f"b{name}": INT for name in names})
+    pairs = [(ambiguity.before, ambiguity.after) for ambiguity in proposal.ambiguities]
+    assert pairs == [(f"a{name}", f"b{other}") for name in names for other in names]
 
 
 @pytest.mark.parametrize(("gone", "come"), [(300, 300), (300, 250), (250, 300)])
@@ -140,10 +140,10 @@ def test_of_many_columns_that_change_at_one_place_only_near_ones_may_be_renames(
     dropped, added = range(gone), range(come)
     if at_the_end:
         added = range(gone - come, gone)
-    before = {"k": INT, **{f"a{one}": INT for one in dropped}, "z": INT}
-    after = {"k": INT, **{f"b{one}": INT for one in added}, "z": INT}
-    pairs = {(one.before, one.after) for one in inferred(before, after).ambiguities}
-    assert {(f"a{one}", f"b{one}") for one in dropped if one in added} <= pairs
+    before = {"k": INT, **{f"a{item}": INT for item in dropped}, "z": INT}
+    after = {"k": INT, **{f"b{item}": INT for item in added}, "z": INT}
+    pairs = {(ambiguity.before, ambiguity.after) for ambiguity in inferred(before, after).ambiguities}
+    assert {(f"a{item}", f"b{item}") for item in dropped if item in added} <= pairs
     assert compared == len(pairs) <= 2 * 17 * gone
 
 
@@ -155,14 +155,14 @@ def test_columns_that_change_at_places_far_apart_do_not_meet() -> None:
             self.asked += 1
             return super().__contains__(name)
 
-    names = [f"a{one}" for one in range(200)]
+    names = [f"a{number}" for number in range(200)]
     before, after = (
         internal_from_arrow(pa.schema(dict.fromkeys(some, INT))).fields
         for some in (names, [f"b{one}" if number % 2 else one for number, one in enumerate(names)])
     )
     named = Named({field.name: field for field in before})
-    found = list(infer._possible_renames("2", before, after, "", named))
-    assert len(found) == 100 + 2 * 99
+    actual = list(infer._possible_renames("2", before, after, "", named))
+    assert len(actual) == 100 + 2 * 99
     assert named.asked <= 100
 
 
@@ -171,7 +171,7 @@ def test_renames_within_records_of_lists_and_maps() -> None:
     proposal = inferred(
         {"l": pa.list_(inner), "m": pa.map_(TEXT, inner)}, {"l": pa.list_(changed), "m": pa.map_(TEXT, changed)}
     )
-    assert [(one.before, one.after) for one in proposal.ambiguities] == [
+    assert [(ambiguity.before, ambiguity.after) for ambiguity in proposal.ambiguities] == [
         ("l.element.y", "l.element.yy"),
         ("m.value.y", "m.value.yy"),
     ]
@@ -183,7 +183,7 @@ def test_a_record_may_be_a_rename_of_one_that_shares_a_field() -> None:
         {"t": pa.struct({"x": LONG})},
         {"t": pa.struct({"z": INT})},
     )
-    assert [(one.before, one.after) for one in inferred(first, like).ambiguities] == [("s", "t")]
+    assert [(ambiguity.before, ambiguity.after) for ambiguity in inferred(first, like).ambiguities] == [("s", "t")]
     assert inferred(first, unlike).ambiguities == ()
 
 
@@ -212,8 +212,10 @@ def test_reading_by_proposed_ids_is_reading_by_name() -> None:
     for written in versions:
         arrow = to_arrow(written)
         row = {
-            one.name: {inner.name: values[inner.type] for inner in one.type} if one.name == "s" else values[one.type]
-            for one in arrow
+            item.name: {inner.name: values[inner.type] for inner in item.type}
+            if item.name == "s"
+            else values[item.type]
+            for item in arrow
         }
         batch = pa.RecordBatch.from_pylist([row], arrow)
         by_id, by_name = (
@@ -271,7 +273,7 @@ LEADING = ["_hoodie_commit_time", "_hoodie_record_key"]
 
 def test_a_plain_schema_is_as_optional_as_avro_has_it() -> None:
     schema = writer_schema_from_avro(parse_avro_schema(AVRO, "text"), LEADING, ["n", "part"])
-    assert [(one.id, one.name, one.optional) for one in schema.fields] == [
+    assert [(field.id, field.name, field.optional) for field in schema.fields] == [
         (0, "_hoodie_commit_time", True),
         (1, "_hoodie_record_key", True),
         (2, "k", False),

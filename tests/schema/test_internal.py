@@ -148,8 +148,8 @@ def test_a_history_is_newest_first() -> None:
 def test_an_instant_has_the_schema_of_its_version_or_the_one_before() -> None:
     history = tuple(InternalSchema(version_id=version, max_column_id=-1, fields=()) for version in (30, 20, 0))
     versions = {"10": 0, "20": 20, "29": 20, "30": 30, "31": 30, "20240101000000000": 30}
-    found = {instant: schema_for_instant(history, instant) for instant in versions}
-    assert {instant: schema and schema.version_id for instant, schema in found.items()} == versions
+    actual = {instant: schema_for_instant(history, instant) for instant in versions}
+    assert {instant: schema and schema.version_id for instant, schema in actual.items()} == versions
     assert schema_for_instant(history[:2], "19") is None
     assert schema_for_instant((), "19") is None
     assert schema_for_instant(history, "not an instant") is None
@@ -158,7 +158,7 @@ def test_an_instant_has_the_schema_of_its_version_or_the_one_before() -> None:
 def test_ids_by_position_count_siblings_before_children() -> None:
     parsed = parse_internal_schema(json.dumps(NESTED), PATH)
     made = internal_from_arrow(to_arrow(parsed))
-    assert [(one.id, one.name) for one in made.fields] == [(0, "id"), (1, "s"), (2, "ar"), (3, "m")]
+    assert [(item.id, item.name) for item in made.fields] == [(0, "id"), (1, "s"), (2, "ar"), (3, "m")]
     assert made.fields[1].type == parsed.fields[1].type
     assert made.fields[2].type == parsed.fields[2].type
     assert made.max_column_id == 10

@@ -101,9 +101,9 @@ def test_an_array_keeps_its_nulls_and_its_width() -> None:
     ids=str,
 )
 def test_the_text_of_what_spark_holds(values: "pa.Array[Any]", texts: list[str | None]) -> None:
-    found = value_text(values)
-    assert found.type == pa.string()
-    assert found.to_pylist() == texts
+    actual = value_text(values)
+    assert actual.type == pa.string()
+    assert actual.to_pylist() == texts
     assert has_value_text(values.type) or pa.types.is_dictionary(values.type)
 
 

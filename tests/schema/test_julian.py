@@ -34,7 +34,7 @@ def tables() -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
     with ZipFile(jar) as opened:
         zones = json.loads(opened.read("julian-gregorian-rebase-micros.json"))
-    return {one["tz"]: (np.array(one["switches"]), np.array(one["diffs"])) for one in zones}
+    return {zone["tz"]: (np.array(zone["switches"]), np.array(zone["diffs"])) for zone in zones}
 
 
 def times(seconds: Sequence[int] | npt.NDArray[np.int64], fraction: int = 0) -> Any:
@@ -42,8 +42,8 @@ def times(seconds: Sequence[int] | npt.NDArray[np.int64], fraction: int = 0) -> 
 
 
 def rebased(values: Any, zone: JulianZone | None) -> list[int | None]:
-    found: list[int | None] = gregorian(values, zone).view(pa.int64()).to_pylist()
-    return found
+    actual: list[int | None] = gregorian(values, zone).view(pa.int64()).to_pylist()
+    return actual
 
 
 def test_times_are_those_of_the_tables_of_spark(
@@ -64,7 +64,7 @@ def test_times_are_those_of_the_tables_of_spark(
 def test_dates_are_those_of_the_table_of_utc(
     tables: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
 ) -> None:
-    switches, differences = (one // 86_400 for one in tables["UTC"])
+    switches, differences = (table // 86_400 for table in tables["UTC"])
     days = np.concatenate([switches, switches[1:] - 1, np.arange(-719_164, 20_000, 97)])
     expected = days + differences[np.searchsorted(switches, days, side="right") - 1]
     dates = pa.array(days, pa.int32()).view(pa.date32())

@@ -238,9 +238,9 @@ def test_a_proposal_from_plain_schemas_is_the_history_that_hudi_kept(case: str) 
         return
     changed = [version for version in versions if version.changes or version is versions[0]]
     assert proposal.instants == tuple(version.instant for version in changed)
-    for found, kept in zip(proposal.versions, changed, strict=True):
-        assert found.fields == tuple(undocumented(field) for field in kept.schema.fields)
-        assert (found.version_id, found.max_column_id) == (kept.schema.version_id, kept.schema.max_column_id)
+    for actual, kept in zip(proposal.versions, changed, strict=True):
+        assert actual.fields == tuple(undocumented(field) for field in kept.schema.fields)
+        assert (actual.version_id, actual.max_column_id) == (kept.schema.version_id, kept.schema.max_column_id)
     assert proposal.ambiguities == ()
 
 
@@ -262,7 +262,7 @@ def test_a_proposal_from_plain_schemas_is_the_history_that_hudi_kept(case: str) 
 def test_proposals(case: str, instants: int, ambiguities: list[tuple[str, str]]) -> None:
     proposal = propose_schema_history(golden(case))
     assert len(proposal.instants) == instants
-    assert [(one.before, one.after) for one in proposal.ambiguities] == ambiguities
+    assert [(ambiguity.before, ambiguity.after) for ambiguity in proposal.ambiguities] == ambiguities
 
 
 def test_files_tell_the_schema_where_a_commit_does_not(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_files_tell_the_schema_where_a_commit_does_not(tmp_path: Path) -> None:
     for number, name in ((1, base.name), (2, "f1-0_0-1-1_20200101000000000.parquet"), (3, log.name)):
         stats = {"": [{"fileId": "f1-0", "path": ".hoodie_partition_metadata"}, {"fileId": "f1-0", "path": name}]}
         (writer.timeline_folder / f"{at(number)}.deltacommit").write_text(json.dumps({"partitionToWriteStats": stats}))
-    found = state_of(tmp_path)
-    assert read_schema_history(found) == ()
-    proposal = propose_schema_history(found)
+    actual = state_of(tmp_path)
+    assert read_schema_history(actual) == ()
+    proposal = propose_schema_history(actual)
     assert proposal.instants == (at(1), at(3))
     assert [str(change) for change in proposal.changes[1]] == ["added extra int"]
     assert [field.name for field in proposal.versions[1].fields] == [*META_FIELDS, "id", "ts", "value", "extra"]
@@ -297,16 +297,16 @@ def test_every_file_says_that_its_columns_go_where_they_are_read(case: str) -> N
     kinds = set()
     for path in data_files(case):
         stored = _read_stored_schemas(state.storage, path)
-        found = read_file_columns(state, path)
-        for part, columns in zip(found, stored, strict=True):
+        actual = read_file_columns(state, path)
+        for part, columns in zip(actual, stored, strict=True):
             kinds.add(part.offset is None)
             from_files = pa.schema([field for field in context.schema if field.name not in context.path_columns])
             evolution = plan_file_evolution(
                 columns.arrow, from_files, part.instant_time, context, path, stored_as=StoredAs.PARQUET
             )
-            top = [one for one in part.columns if one.column is not None and "." not in one.column]
-            assert [one.column for one in top] == context.schema.names
-            sources = {one.column: one.file_column for one in top if one.outcome is not Outcome.FROM_PATH}
+            top = [column for column in part.columns if column.column is not None and "." not in column.column]
+            assert [item.column for item in top] == context.schema.names
+            sources = {item.column: item.file_column for item in top if item.outcome is not Outcome.FROM_PATH}
             assert sources == {column.field.name: column.source for column in evolution.columns}
     assert kinds == {True, False}
 
@@ -316,10 +316,14 @@ def fates(case: str, pattern: str, as_of: int | None = None) -> list[dict[str | 
     state = golden(case)
     path = next(path for path in data_files(case) if re.search(pattern, path))
     instant = state.instant if as_of is None else state.timeline.commits()[as_of].requested_time
-    found = read_file_columns(state.as_of(instant), path)
+    actual = read_file_columns(state.as_of(instant), path)
     return [
-        {one.column or f"({one.file_column})": str(one) for one in part.columns if one.column not in META_FIELDS}
-        for part in found
+        {
+            column.column or f"({column.file_column})": str(column)
+            for column in part.columns
+            if column.column not in META_FIELDS
+        }
+        for part in actual
     ]
 
 
@@ -470,10 +474,10 @@ def test_microseconds_that_are_milliseconds_are_told_from_others() -> None:
         (ids, ids, StoredAs.AVRO, refused),
         (None, None, StoredAs.LANCE, "cast timestamp to timestamp_millis"),
     ):
-        found = map_columns(
+        actual = map_columns(
             stored, wanted, file_ids=file_ids, query_ids=query_ids, path_columns=(), stored_as=stored_as
         )
-        assert list(map(str, found)) == [expected]
+        assert list(map(str, actual)) == [expected]
 
 
 @pytest.mark.parametrize("has_ids", [False, True])
@@ -492,12 +496,12 @@ def test_the_names_of_a_wide_file_are_taken_once_for_all_columns(
     monkeypatch.setattr(evolve, "_Names", Names)
     monkeypatch.setattr(evolve, "_PLANS", BoundedCache(0))
     monkeypatch.setattr(file_columns, "_MAPPINGS_BY_NAME", BoundedCache(0))
-    struct = pa.struct([(f"x{one}", pa.int32()) for one in range(100)])
-    stored = pa.schema({"s": struct, **{f"c{one}": pa.int32() for one in range(100)}})
+    struct = pa.struct([(f"x{number}", pa.int32()) for number in range(100)])
+    stored = pa.schema({"s": struct, **{f"c{number}": pa.int32() for number in range(100)}})
     ids = internal_from_arrow(stored) if has_ids else None
-    found = map_columns(stored, stored, file_ids=ids, query_ids=ids, path_columns=(), stored_as=StoredAs.PARQUET)
-    assert len(found) == 201
-    assert {one.outcome for one in found} == {Outcome.READ}
+    actual = map_columns(stored, stored, file_ids=ids, query_ids=ids, path_columns=(), stored_as=StoredAs.PARQUET)
+    assert len(actual) == 201
+    assert {item.outcome for item in actual} == {Outcome.READ}
     # Of the columns, of the struct for the conversion and for its fields; those of the query too where it has ids.
     assert taken <= 4 * 201
 
@@ -513,11 +517,11 @@ def test_plans_of_files_are_no_plans_of_reads(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_field_that_cannot_be_read_is_named() -> None:
     stored = pa.schema([("s", pa.struct([("x", pa.string())])), ("l", pa.list_(pa.string())), ("z", pa.int32())])
-    wanted = pa.schema(
+    expected = pa.schema(
         [("s", pa.struct([("x", pa.bool_())])), ("l", pa.list_(pa.bool_())), ("z", pa.list_(pa.int32()))]
     )
-    found = map_columns(stored, wanted, file_ids=None, query_ids=None, path_columns=(), stored_as=StoredAs.PARQUET)
-    assert [(one.column, one.file_column, str(one)) for one in found] == [
+    actual = map_columns(stored, expected, file_ids=None, query_ids=None, path_columns=(), stored_as=StoredAs.PARQUET)
+    assert [(item.column, item.file_column, str(item)) for item in actual] == [
         ("s.x", "s.x", "refused: string cannot be read as bool"),
         ("l.element", "l.element", "refused: string cannot be read as bool"),
         ("z", "z", "refused: int32 cannot be read as list<item: int32>"),

@@ -152,7 +152,7 @@ class TestObjects:
             return {"value": None if value is None else encoded(value, self.NAMES), "typed_value": typed}
 
         noop, at = Primitive("string", "noop"), Primitive("int64", 1)
-        found = self.rows(
+        actual = self.rows(
             row(None, (None, "noop"), (None, 1)),
             row({"email": "a"}, (None, "noop"), (None, 1)),
             row({"zone": 1, "é": [None], "😀": {"ﬀ": {}}}),
@@ -166,7 +166,7 @@ class TestObjects:
             {"value": encoded({"event_type": 5}, self.NAMES), "typed_value": None},
         )
         five = Primitive("int64", 5)
-        assert found == [
+        assert actual == [
             ("value", {"event_type": noop, "event_ts": at}),
             ("value", {"email": Primitive("string", "a"), "event_type": noop, "event_ts": at}),
             ("value", {"zone": at, "é": [None], "😀": {"ﬀ": {}}}),

@@ -92,5 +92,5 @@ def test_golden_tables_have_the_rows_of_hudi(connection: duckdb.DuckDBPyConnecti
     folder = golden_table(case)
     with running(service_options(tmp_path / "scratch", [], [f"trips={folder}"])) as service:
         attach(connection, service.url)
-        found: pa.Table = connection.sql('FROM lake."default".trips').to_arrow_table()
-        assert differences(HudiTable.open(folder).snapshot().to_table(), found) == []
+        actual: pa.Table = connection.sql('FROM lake."default".trips').to_arrow_table()
+        assert differences(HudiTable.open(folder).snapshot().to_table(), actual) == []

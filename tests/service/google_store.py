@@ -119,7 +119,7 @@ class Services:
 
     def token_of(self, header: str) -> Token | None:
         text = header.removeprefix("Bearer ")
-        return next((one for one in self._tokens if one.text == text and one.expires_at > time.time()), None)
+        return next((item for item in self._tokens if item.text == text and item.expires_at > time.time()), None)
 
     def _given(self, token: Token) -> Token:
         self._tokens.append(token)
@@ -182,19 +182,19 @@ class GoogleStore:
 
     def own(self) -> list[Token]:
         """The tokens that open all."""
-        return [one for one in self.services.tokens() if one.boundary is None]
+        return [item for item in self.services.tokens() if item.boundary is None]
 
     def narrowed(self) -> list[Token]:
         """The tokens that have a boundary."""
-        return [one for one in self.services.tokens() if one.boundary is not None]
+        return [item for item in self.services.tokens() if item.boundary is not None]
 
     def upload(self, folder: Path, to: str) -> None:
         """Copy the files of a folder below a place of the store, with the objects that stand for folders."""
         bucket, _, key = to.partition("/")
         parents = ["/".join(key.split("/")[:depth]) for depth in range(1, key.count("/") + 2)]
         folders = [f"{key}/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_dir()]
-        for one in parents + folders:
-            self.services.put(bucket, f"{one}/", b"")
+        for item in parents + folders:
+            self.services.put(bucket, f"{item}/", b"")
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 self.services.put(bucket, f"{key}/{path.relative_to(folder)}", path.read_bytes())
@@ -257,8 +257,8 @@ class _Handler(BaseHTTPRequestHandler):
             name = self._query().get("name") or json.loads(body)["name"]
             if self._may(self.command, bucket, name):
                 self.services.begin(bucket, name)
-                place = f"http://{self.services.address()}/upload/storage/v1/b/{bucket}/o?upload_id={name}"
-                self._answer(200, {}, Location=place)
+                position = f"http://{self.services.address()}/upload/storage/v1/b/{bucket}/o?upload_id={name}"
+                self._answer(200, {}, Location=position)
 
     def do_PUT(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -73,7 +73,9 @@ def client(service: IcebergService, **properties: str) -> RestCatalog:
 def built_snapshots(table: Table) -> list[int]:
     """The ids of the snapshots that can be read; those of the others name files that do not exist."""
     return [
-        one.snapshot_id for one in table.snapshots() if Path(one.manifest_list).name.startswith(("snap-", "scans-"))
+        snapshot.snapshot_id
+        for snapshot in table.snapshots()
+        if Path(snapshot.manifest_list).name.startswith(("snap-", "scans-"))
     ]
 
 

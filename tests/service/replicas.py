@@ -53,12 +53,12 @@ class Replica:
         until = time.monotonic() + 60
         while True:
             try:
-                found: Table = RestCatalog("test", uri=f"http://127.0.0.1:{self._port}").load_table(name)
+                actual: Table = RestCatalog("test", uri=f"http://127.0.0.1:{self._port}").load_table(name)
             except NoAnswerError:
                 assert time.monotonic() < until
                 time.sleep(0.02)
             else:
-                return found
+                return actual
 
 
 @contextmanager

@@ -55,9 +55,9 @@ HIDDEN = (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("lake") / "root"
-    for place in ("trips", "sales/orders", "sales/eu/orders", "hr/pay"):
-        table = TableWriter(folder=root / place).create()
-        table.base_file(at(1), [{"id": "a", "ts": 1, "value": place}])
+    for location in ("trips", "sales/orders", "sales/eu/orders", "hr/pay"):
+        table = TableWriter(folder=root / location).create()
+        table.base_file(at(1), [{"id": "a", "ts": 1, "value": location}])
         table.commit(at(1))
     return root
 
@@ -203,8 +203,8 @@ def test_tokens_are_asked_for_as_oauth_has_it(service: IcebergService) -> None:
         (b"x" * 100_000, 400, "invalid_request"),
         (b"grant_type=client_credentials&client_id=eu&client_secret=", 401, "invalid_client"),
     ):
-        found, answer = asked(service, "oauth/tokens", None, body)
-        assert (found, answer["error"]) == (status, kind), body
+        actual, answer = asked(service, "oauth/tokens", None, body)
+        assert (actual, answer["error"]) == (status, kind), body
     name, expires, signature = token.split("~")
     forgeries = [f"{name}~{int(expires) + 1}~{signature}", f"YWxs~{expires}~{signature}", "~~", "é~1~2", "%~1~a"]
     # A header may have bytes that are not UTF-8.
@@ -528,7 +528,7 @@ def test_the_access_log_says_who_has_asked_for_what(
         asked(service, "namespaces/%0A127.0.0.1", "wrong")
         wait_for_line(" 401 ", caplog)
         wait_for_line(" 200 ", caplog)
-    lines = [one.getMessage() for one in caplog.records if one.name == "hudi_bridge.access"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "hudi_bridge.access"]
     assert any(line.startswith("127.0.0.1 'eu' GET '/v1/namespaces' 200 ") for line in lines)
     assert any(line.startswith("127.0.0.1 '-' GET '/v1/namespaces/\\n127.0.0.1' 401 ") for line in lines)
     assert not any("wrong" in line or "of-eu" in line for line in lines)

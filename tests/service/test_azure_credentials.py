@@ -115,12 +115,12 @@ def test_clients_find_the_signature_of_each_account(serve: Serve, tmp_path: Path
     _, answer, headers = asked(service, TABLE, **{"X-Iceberg-Access-Delegation": "vended-credentials"})
     assert headers["Cache-Control"] == "no-store"
     given = answer["storage-credentials"]
-    for host, found in ((LAKE, given[0]), (VIEWS, given[1])):
+    for host, actual in ((LAKE, given[0]), (VIEWS, given[1])):
         # By this, clients in Java choose when they renew; they refuse two.
-        assert [one for one in given if host in one["prefix"]] == [found]
-        assert 890_000 < int(found["config"][f"adls.sas-token-expires-at-ms.{host}"]) - 1000 * time.time() <= 900_000
+        assert [item for item in given if host in item["prefix"]] == [actual]
+        assert 890_000 < int(actual["config"][f"adls.sas-token-expires-at-ms.{host}"]) - 1000 * time.time() <= 900_000
     (folder,) = {path.parent for path in (tmp_path / "views").rglob("metadata") if "orders" in str(path)}
-    assert [one["prefix"] for one in given] == [
+    assert [item["prefix"] for item in given] == [
         f"abfss://tables@{LAKE}/sales/orders/",
         f"abfss://scratch@{VIEWS}/{folder.relative_to(tmp_path / 'views' / 'scratch')}/",
     ]

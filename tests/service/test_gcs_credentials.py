@@ -107,8 +107,8 @@ def tokens(store: GoogleStore, tmp_path: Path, **changes: str) -> GcsTokens:
 def status_of(store: GoogleStore, token: str, method: str, path: str, query: str = "") -> int:
     """The status of an answer of the store, for an object or, if its name is empty, for a bucket's objects."""
     bucket, _, name = path.partition("/")
-    place = f"{store.endpoint}/storage/v1/b/{bucket}/o{'/' if name else ''}{quote(name, safe='')}{query}"
-    request = urllib.request.Request(place, method=method, headers={"Authorization": f"Bearer {token}"})
+    position = f"{store.endpoint}/storage/v1/b/{bucket}/o{'/' if name else ''}{quote(name, safe='')}{query}"
+    request = urllib.request.Request(position, method=method, headers={"Authorization": f"Bearer {token}"})
     try:
         with urllib.request.urlopen(request) as answer:
             answer.read()
@@ -140,7 +140,7 @@ def test_a_token_opens_the_table_and_its_scratch_folder_for_reading_and_nothing_
         for namespace, table in (("sales", "orders"), ("hr", "pay"))
     )
     assert of_sales["prefix"] == of_hr["prefix"] == "gs://"
-    sales, hr = (one["config"]["gcs.oauth2.token"] for one in (of_sales, of_hr))
+    sales, hr = (item["config"]["gcs.oauth2.token"] for item in (of_sales, of_hr))
     files = {
         f"{bucket}/{name}"
         for bucket, name in store.services.objects()
@@ -156,8 +156,8 @@ def test_a_token_opens_the_table_and_its_scratch_folder_for_reading_and_nothing_
     assert status_of(store, sales, "GET", "lake", "?prefix=sales/orders/") == 403
     rules = store.narrowed()[-2].boundary
     assert rules is not None
-    assert [one["availableResource"].rpartition("/")[2] for one in rules] == ["lake", "views"]
-    assert {tuple(one["availablePermissions"]) for one in rules} == {("inRole:roles/storage.legacyObjectReader",)}
+    assert [item["availableResource"].rpartition("/")[2] for item in rules] == ["lake", "views"]
+    assert {tuple(item["availablePermissions"]) for item in rules} == {("inRole:roles/storage.legacyObjectReader",)}
 
 
 def test_only_those_who_ask_get_tokens_and_they_know_when_they_end(
@@ -281,17 +281,17 @@ def test_an_answer_that_says_to_try_again_is_a_matter_of_trying_again(
     serve: Serve, store: GoogleStore, tmp_path: Path
 ) -> None:
     service = serve(rule(store, tmp_path))
-    place = "namespaces/sales/tables/orders/credentials"
+    position = "namespaces/sales/tables/orders/credentials"
     for path, fault in (("/token", 503), ("/token", 429), ("/sts", 500)):
         store.services.fail(path, fault, b"hush")
-        status, answer, headers = asked(service, place)
+        status, answer, headers = asked(service, position)
         assert (status, answer["error"]["type"], headers["Retry-After"]) == (503, "ServiceUnavailableException", "5")
         store.services.fail(path, None)
     store.services.fail("/sts", 503)
     with pytest.raises(ServiceUnavailableError):
         client(service, token="of-sales").load_table("sales.orders")
     store.services.fail("/sts", None)
-    assert asked(service, place)[0] == 200
+    assert asked(service, position)[0] == 200
 
 
 @pytest.mark.parametrize("content", [b"<html>hush</html>", b"{}", b"[]", b'{"access_token": "x", "expires_in": []}'])

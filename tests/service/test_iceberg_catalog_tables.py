@@ -48,8 +48,8 @@ def test_tables_are_served_by_the_names_of_the_catalog(metastore: Metastore, fol
             (f"trips@{first}", hudi.snapshot(first)),
             (f"trips_ro@{first}", hudi.read_optimized(first)),
         ):
-            found = catalog.load_table(("city", name)).scan().to_arrow()
-            assert ids(found) == ids(expected.to_table()), name
+            actual = catalog.load_table(("city", name)).scan().to_arrow()
+            assert ids(actual) == ids(expected.to_table()), name
         with pytest.raises(NoSuchTableError):
             catalog.load_table("city.missing")
         with pytest.raises(NoSuchNamespaceError):

@@ -67,7 +67,9 @@ def left_overs_go(table: TableWriter, scratch: Path, monkeypatch: pytest.MonkeyP
     names = {path.name for path in (scratch / "data").iterdir()}
     iceberg = StaticTable.from_metadata(published.location)
     tasks = list(iceberg.scan().plan_files())
-    files = {task.file.file_path for task in tasks} | {one.file_path for task in tasks for one in task.delete_files}
+    files = {task.file.file_path for task in tasks} | {
+        delete_file.file_path for task in tasks for delete_file in task.delete_files
+    }
     assert {path.rpartition("/")[2] for path in files if "/scratch/" in path} == names
     assert len(list((scratch / "slices").iterdir())) == SLICES
     assert len(list((scratch / "snapshots").iterdir())) == 1

@@ -64,8 +64,8 @@ def small_table(folder: Path, value: str = "old") -> TableWriter:
 def root(tmp_path: Path) -> Path:
     """Tables directly in the root, in a namespace, and in one below it; and what must not be seen."""
     root = tmp_path / "root"
-    for place in ("trips", "sales/orders", "sales/eu/orders", ".hidden/table"):
-        small_table(root / place, place)
+    for location in ("trips", "sales/orders", "sales/eu/orders", ".hidden/table"):
+        small_table(root / location, location)
     small_table(tmp_path / "elsewhere" / "secret", "secret")
     (root / "link").symlink_to(tmp_path / "elsewhere" / "secret")
     (root / "linked").symlink_to(tmp_path / "elsewhere")
@@ -296,12 +296,12 @@ def test_errors_are_logged_with_the_table_and_answered_without_places(
         "default/tables/trips@yesterday": 400,
     }.items():
         caplog.clear()
-        found, content = answer(service, f"/v1/namespaces/{path}")
-        assert found == status
+        actual, content = answer(service, f"/v1/namespaces/{path}")
+        assert actual == status
         assert str(root).encode() not in content
         # The line is written once the answer is sent.
         wait_for(lambda: "for GET" in caplog.text)
-        [record] = [one for one in caplog.records if one.name.startswith("hudi_bridge")]
+        [record] = [item for item in caplog.records if item.name.startswith("hudi_bridge")]
         table = path.replace("/tables/", ".").replace("%0a", "\\n")
         assert record.getMessage().startswith(f"'{table}': {status} for GET: ")
         assert record.levelname == ("ERROR" if status == 500 else "INFO")
@@ -364,11 +364,11 @@ def test_names_tell_what_of_a_table_is_read(tmp_path: Path) -> None:
     small_table(tmp_path / "root" / "trips__ro", "a table of that name")
     with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
         catalog = client(service)
-        found = {
+        actual = {
             name: sorted_column(rows(catalog.load_table(("default", name))), "value")
             for name in ("trips", "trips$ro", "trips__ro", f"trips@{at(1)}", f"trips__at_{at(1)}", f"trips$ro@{at(2)}")
         }
-        assert found == {
+        assert actual == {
             "trips": ["new"],
             "trips$ro": ["old"],
             "trips__ro": ["a table of that name"],
@@ -420,7 +420,7 @@ def test_clients_are_told_not_to_report_metrics_and_not_to_look_for_views(servic
     assert status == 200
     assert told["overrides"] == {"rest-metrics-reporting-enabled": "false"}
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told["endpoints"]
-    assert not [one for one in told["endpoints"] if one.startswith("POST ") or one.endswith("/views/{view}")]
+    assert not [item for item in told["endpoints"] if item.startswith("POST ") or item.endswith("/views/{view}")]
 
 
 def test_clients_may_report_metrics_and_look_for_views(service: IcebergService) -> None:

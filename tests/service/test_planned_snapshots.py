@@ -22,7 +22,7 @@ def plan_of(id_: str, scan: Scan, table: str = "t") -> Plan:
 
 
 def kept(plans: KeptPlans, *ids: str) -> list[bool]:
-    return [plans.find("t", one) is not None for one in ids]
+    return [plans.find("t", item) is not None for item in ids]
 
 
 def test_shared_slices_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,10 +53,10 @@ def test_a_plan_stays_however_many_slices_it_has_and_those_in_use_stay_longest(m
     plans.add(plan_of("c", scan_of("c")))
     assert kept(plans, "a", "b", "c") == [True, False, True]
     for name in ("a", "c"):
-        found = plans.find("t", name)
-        assert found is not None
-        plans.forget(found)
-        plans.forget(found)
+        actual = plans.find("t", name)
+        assert actual is not None
+        plans.forget(actual)
+        plans.forget(actual)
     plans.add(plan_of("d", scan_of("d", 12)))
     plans.add(plan_of("e", scan_of("e", 11)))
     assert kept(plans, "d", "e") == [True, True]
@@ -109,12 +109,12 @@ def test_threads_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
                 plans.forget(plan)
 
     with ThreadPoolExecutor(4) as threads:
-        for one in [threads.submit(use) for _ in range(4)]:
-            one.result()
+        for item in [threads.submit(use) for _ in range(4)]:
+            item.result()
     for number in range(next(numbers)):
-        found = plans.find("t", str(number))
-        if found is not None:
-            plans.forget(found)
+        actual = plans.find("t", str(number))
+        if actual is not None:
+            plans.forget(actual)
     # Nothing is counted any more: what just fits does.
     plans.add(plan_of("x", scan_of("x", 29)))
     plans.add(plan_of("y", scan_of("y", 29)))

@@ -148,7 +148,7 @@ def condition_of(document: Any, *, case_sensitive: bool = True) -> Any:
 def numbers_that_pass(document: Any, **options: Any) -> list[int]:
     table = pa.table({"n": pa.array([1, 2, None], pa.int32()), "text": ["a", "b", None]})
     condition = condition_of(document, **options)
-    return [1, 2, 0] if condition is None else [one or 0 for one in table.filter(condition).column("n").to_pylist()]
+    return [1, 2, 0] if condition is None else [item or 0 for item in table.filter(condition).column("n").to_pylist()]
 
 
 N_ID = COLUMNS.ids["n"]
@@ -226,9 +226,9 @@ def test_names_are_matched_regardless_of_case_if_the_client_asks_for_it() -> Non
 def test_a_long_list_of_numbers_is_one_test() -> None:
     """Arrow ends the process if it is given a chain of so many."""
     table = pa.table({"real": [1.0, 0.5, -0.0, 0.0, float("nan"), None], "number": range(6)})
-    values = [float(one) for one in range(90_000)]
-    found = table.filter(condition_of({"type": "in", "term": "real", "values": values}))
-    assert found.column("number").to_pylist() == [0, 2, 3]
+    values = [float(number) for number in range(90_000)]
+    actual = table.filter(condition_of({"type": "in", "term": "real", "values": values}))
+    assert actual.column("number").to_pylist() == [0, 2, 3]
 
 
 def balanced(joined: str, tests: list[Any]) -> Any:
@@ -239,7 +239,7 @@ def balanced(joined: str, tests: list[Any]) -> Any:
 
 
 def test_of_too_many_tests_some_rule_out_nothing() -> None:
-    tests = [{"type": "eq", "term": "n", "value": one} for one in range(12_000)]
+    tests = [{"type": "eq", "term": "n", "value": number} for number in range(12_000)]
     few, many = balanced("or", tests[:400]), balanced("or", tests)
     parse_scan_request(json.dumps({"filter": many}).encode())
     table = pa.table({"n": pa.array([1, 399, 11_999, 12_000, None], pa.int32()), "text": list("aabbb")})
@@ -248,15 +248,15 @@ def test_of_too_many_tests_some_rule_out_nothing() -> None:
     of_a = {"type": "eq", "term": "text", "value": "a"}
     for joined in ({"type": "and", "left": many, "right": of_a}, {"type": "and", "left": of_a, "right": many}):
         assert table.filter(condition_of(joined)).column("n").to_pylist() == [1, 399]
-    others = balanced("and", [{"type": "not-eq", "term": "n", "value": one} for one in range(12_000)])
+    others = balanced("and", [{"type": "not-eq", "term": "n", "value": number} for number in range(12_000)])
     assert 12_000 in table.filter(condition_of(others)).column("n").to_pylist()
     assert table.filter(condition_of({"type": "and", "left": others, "right": of_a})).num_rows <= 2
 
 
 def test_decimals_are_compared_as_such() -> None:
     table = pa.table({"price": pa.array([Decimal("1.50"), Decimal("1.51")], pa.decimal128(5, 2))})
-    found = table.filter(condition_of({"type": "lt-eq", "term": "price", "value": "1.50"}))
-    assert found.column("price").to_pylist() == [Decimal("1.50")]
+    actual = table.filter(condition_of({"type": "lt-eq", "term": "price", "value": "1.50"}))
+    assert actual.column("price").to_pylist() == [Decimal("1.50")]
 
 
 def nested(levels: int) -> str:

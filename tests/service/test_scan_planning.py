@@ -131,9 +131,9 @@ def test_tasks_come_in_steps(service: IcebergService, monkeypatch: pytest.Monkey
 
 def test_plans_that_nobody_asks_for_are_forgotten(service: IcebergService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planned_snapshots, "_MOST_SLICES", 303)
-    bodies = [json.dumps({"filter": {"type": "eq", "term": "part", "value": one}}).encode() for one in (1, 1, 2, 3)]
+    bodies = [json.dumps({"filter": {"type": "eq", "term": "part", "value": item}}).encode() for item in (1, 1, 2, 3)]
     plans = [post(service, "many/plan", body)[1]["plan-id"] for body in bodies]
-    assert [post(service, f"many/plan/{one}", b"", "GET")[0] for one in plans] == [404, 404, 200, 200]
+    assert [post(service, f"many/plan/{plan}", b"", "GET")[0] for plan in plans] == [404, 404, 200, 200]
     monkeypatch.setattr(planned_snapshots, "_UNUSED_SECONDS", 0)
     assert post(service, f"many/plan/{plans[-1]}", b"", "GET")[0] == 404
 
@@ -251,7 +251,7 @@ def test_tasks_have_the_residual_and_the_statistics_that_were_asked_for(service:
     given = {"type": "eq", "term": "part", "value": 7}
     _, plan = post(service, "many/plan", json.dumps({"filter": given, "stats-fields": ["ts", "nowhere"]}).encode())
     kept, written = plan["file-scan-tasks"]
-    assert [one["residual-filter"] for one in (kept, written)] == [given, given]
+    assert [item["residual-filter"] for item in (kept, written)] == [given, given]
     assert kept["delete-file-references"] == [0]
     assert plan["delete-files"][0]["content"] == "position-deletes"
     assert "delete-file-references" not in written
@@ -304,7 +304,7 @@ def test_requests_that_cannot_be_answered_are_refused(
 def test_other_clients_are_not_told_of_plans(service: IcebergService) -> None:
     with urllib.request.urlopen(f"{service.url}/v1/config") as response:
         config = json.loads(response.read())
-    assert not any("/plan" in one for one in config["endpoints"])
+    assert not any("/plan" in item for item in config["endpoints"])
     assert "prefix" not in config["overrides"]
     with urllib.request.urlopen(f"{service.url}/v1/config?warehouse=planned") as response:
         config = json.loads(response.read())
@@ -334,7 +334,7 @@ def test_releases_that_know_no_plans_get_merged_tables(service: IcebergService, 
     with urllib.request.urlopen(request) as response:
         config = json.loads(response.read())
     assert (config["overrides"].get("prefix") == "planned") is is_told
-    assert any("/plan" in one for one in config["endpoints"]) is is_told
+    assert any("/plan" in item for item in config["endpoints"]) is is_told
 
 
 def test_a_client_that_plans_itself_gets_an_error_and_never_an_empty_table(service: IcebergService) -> None:
@@ -356,10 +356,10 @@ def test_each_plan_is_of_the_newest_commit_or_of_the_snapshot_that_was_asked_for
     assert "newest" in rows(table, row_filter=of_seven).column("value").to_pylist()
     again = catalog.load_table("default.many")
     assert built_snapshots(again) == [int(at(2)), int(at(3))]
-    found = rows(again, row_filter=of_seven, snapshot_id=int(at(2)))
-    assert sorted(one or "" for one in found.column("value").to_pylist()) == ["", "new"]
+    actual = rows(again, row_filter=of_seven, snapshot_id=int(at(2)))
+    assert sorted(item or "" for item in actual.column("value").to_pylist()) == ["", "new"]
     earlier = catalog.load_table(f"default.many__at_{at(1)}")
-    assert sorted(one or "" for one in rows(earlier, row_filter=of_seven).column("value").to_pylist()) == ["", "old"]
+    assert sorted(item or "" for item in rows(earlier, row_filter=of_seven).column("value").to_pylist()) == ["", "old"]
     optimized = catalog.load_table("default.many__ro")
     assert rows(optimized, row_filter="value like 'o%'").num_rows == SLICES
     assert rows(again, row_filter="ts > 2").num_rows == 1
@@ -391,7 +391,7 @@ def test_files_that_no_client_was_given_lately_are_removed(
         for hours, filters in ((0, ("part = 7", "part = 8")), (1, ("part = 7",)), (2, ()), (3, ()), (4, ()), (5, ())):
             monkeypatch.setattr(time, "time", lambda hours=hours: now + 3600 * hours)
             table = planned(other).load_table("default.many")
-            assert all(rows(table, row_filter=one).num_rows == 2 for one in filters)
+            assert all(rows(table, row_filter=item).num_rows == 2 for item in filters)
             many.commit(at(3 + hours))
             planned(service).load_table("default.many")
             data.append(len(list((tmp_path / "scratch").rglob("data/*.parquet"))))
@@ -442,11 +442,13 @@ def test_base_files_with_columns_that_no_schema_has_are_rewritten(tmp_path: Path
     table.base_file(at(1), [{"id": "a", "ts": 1, "value": "one", "gone": "x"}])
     TableWriter(folder=folder).commit(at(1))
     with running(service_options(tmp_path / "scratch", [tmp_path / "root"])) as service:
-        found = rows(planned(service).load_table("default.t"))
-        assert found.select(["id", "value"]) == pa.table({"id": ["a"], "value": ["one"]}).cast(
-            found.select(["id", "value"]).schema
+        actual = rows(planned(service).load_table("default.t"))
+        assert actual.select(["id", "value"]) == pa.table({"id": ["a"], "value": ["one"]}).cast(
+            actual.select(["id", "value"]).schema
         )
-        (path,) = [one.file.file_path for one in planned(service).load_table("default.t").scan().plan_files()]
+        (path,) = [
+            plan_file.file.file_path for plan_file in planned(service).load_table("default.t").scan().plan_files()
+        ]
         assert "/scratch/" in path
 
 

@@ -150,7 +150,7 @@ def test_signs_in_a_name_do_not_widen_credentials(
         assert not can(client.get_object, f"lake/{elsewhere}/.hoodie/hoodie.properties")
     allowed = json.loads(store.sessions()[-1].policy)["Statement"][0]["Resource"]
     # The other is the scratch folder.
-    assert [one for one in allowed if ":::lake" in one] == [f"arn:aws:s3:::lake/{escaped}/*"]
+    assert [item for item in allowed if ":::lake" in item] == [f"arn:aws:s3:::lake/{escaped}/*"]
 
 
 @pytest.mark.parametrize("warehouse", [{}, PLANNED])
@@ -185,7 +185,7 @@ def test_a_session_opens_the_table_and_its_scratch_folder_for_reading_and_nothin
     own, sales, hr = store.client("s3"), opened_with(of_sales["config"]), opened_with(of_hr["config"])
     folders = {"lake": "", "views": tmp_path.name}
     listings = {bucket: own.list_objects_v2(Bucket=bucket, Prefix=prefix) for bucket, prefix in folders.items()}
-    files = {f"{bucket}/{one['Key']}" for bucket, listing in listings.items() for one in listing["Contents"]}
+    files = {f"{bucket}/{item['Key']}" for bucket, listing in listings.items() for item in listing["Contents"]}
     readable = {path for path in files if can(sales.get_object, path)}
     assert readable == {path for path in files if "/orders" in path}
     assert {path.partition("/")[0] for path in readable} == {"lake", "views"}
@@ -248,15 +248,15 @@ def test_credentials_can_be_asked_for_alone(serve: Serve, store: GuardedStore, t
 
 def test_plans_have_credentials(serve: Serve, store: GuardedStore, tmp_path: Path) -> None:
     service = serve(rule(store, tmp_path))
-    place = f"{service.url}/v1/planned/namespaces/sales/tables/orders/plan"
+    position = f"{service.url}/v1/planned/namespaces/sales/tables/orders/plan"
     headers = {"Authorization": "Bearer of-sales"}
     answers = []
     for more in ({}, {"X-Iceberg-Access-Delegation": VENDED}):
-        request = urllib.request.Request(place, data=b"{}", headers=headers | more)
+        request = urllib.request.Request(position, data=b"{}", headers=headers | more)
         with urllib.request.urlopen(request) as response:
             plan = json.loads(response.read())
             stored = [response.headers["Cache-Control"]]
-        request = urllib.request.Request(f"{place}/{plan['plan-id']}", headers=headers | more)
+        request = urllib.request.Request(f"{position}/{plan['plan-id']}", headers=headers | more)
         with urllib.request.urlopen(request) as response:
             assert ("storage-credentials" in json.loads(response.read())) == bool(more)
             stored.append(response.headers["Cache-Control"])
@@ -265,7 +265,7 @@ def test_plans_have_credentials(serve: Serve, store: GuardedStore, tmp_path: Pat
     assert "storage-credentials" not in answers[0]
     (given,) = answers[1]["storage-credentials"]
     files = [task["data-file"]["file-path"] for task in answers[1]["file-scan-tasks"]]
-    files += [one["file-path"] for one in answers[1]["delete-files"]]
+    files += [answer["file-path"] for answer in answers[1]["delete-files"]]
     assert len(files) == 3
     opened = opened_with(given["config"])
     assert all(can(opened.get_object, path.removeprefix("s3://")) for path in files)
@@ -281,7 +281,7 @@ def test_rules_of_longer_prefixes_come_first(serve: Serve, store: GuardedStore, 
 
 def test_without_rules_there_are_no_credentials(serve: Serve) -> None:
     service = serve()
-    assert not [one for one in asked(service, "config")[1]["endpoints"] if one.endswith("/credentials")]
+    assert not [item for item in asked(service, "config")[1]["endpoints"] if item.endswith("/credentials")]
     assert asked_for_keys(service)["config"] == {}
     assert asked(service, "namespaces/sales/tables/orders/credentials")[1] == {"storage-credentials": []}
 
@@ -422,14 +422,14 @@ def test_requests_that_wait_share_one_call(error: Exception | None) -> None:
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(renewed.credentials_for, PLACES) for _ in range(8)]
         until = time.monotonic() + 10
-        while not all(one.running() for one in waiting) and time.monotonic() < until:
+        while not all(item.running() for item in waiting) and time.monotonic() < until:
             time.sleep(0.01)
         time.sleep(0.1)
         source.may_go_on.set()
         if error is None:
-            assert len({id(one.result()) for one in waiting}) == 1
+            assert len({id(item.result()) for item in waiting}) == 1
         else:
-            assert {repr(one.exception()) for one in waiting} == {repr(error)}
+            assert {repr(item.exception()) for item in waiting} == {repr(error)}
     assert source.made == 1
     source.error = None
     assert renewed.credentials_for(PLACES).properties["number"] == ("1" if error is None else "2")
@@ -455,7 +455,7 @@ def test_a_client_that_asks_late_gets_a_new_session(
         source = service._options.vending.rules[0].source
         monkeypatch.setattr(source, "_clock", lambda later=later: time.time() + later)
         given.append(catalog.load_credentials("sales.orders", location))
-    keys = [one["s3.access-key-id"] for one in given]
+    keys = [item["s3.access-key-id"] for item in given]
     assert (keys[0] == keys[1], keys[1] == keys[2]) == (True, False)
     assert int(given[2]["s3.session-token-expires-at-ms"]) > int(given[0]["s3.session-token-expires-at-ms"])
     assert opened_with(given[2]).get_object(Bucket=location.split("/")[2], Key=location.split("/", 3)[3])["Body"].read()
@@ -563,9 +563,9 @@ def test_tables_of_rules_that_are_not_understood_are_refused(
     monkeypatch.setenv("KEY_ID_OF_TESTS", store.access_key_id)
     twice = [rule(store, tmp_path), rule(store, tmp_path, prefix="s3://lake/")]
     no_key = static_rule(store, tmp_path, access_key_id_env=None, secret_access_key_file=None)
-    for found, message in (({}, "one table"), (twice, "two of s3://lake"), (["x"], "kind"), ([no_key], "no key")):
+    for actual, message in (({}, "one table"), (twice, "two of s3://lake"), (["x"], "kind"), ([no_key], "no key")):
         with pytest.raises(QueryError, match=message):
-            vending_of({"credentials": found})
+            vending_of({"credentials": actual})
     assert vending_of({}) is None
 
 

@@ -121,5 +121,5 @@ class CommittedTable:
         for file in self._writer.timeline_folder.glob("2*"):
             if file.name < oldest:
                 file.unlink()
-        for instant in [one for one in self.contents if one < self._slice_begins[-2 * SLICES_KEPT :][0]]:
+        for instant in [content for content in self.contents if content < self._slice_begins[-2 * SLICES_KEPT :][0]]:
             del self.contents[instant]

@@ -70,7 +70,7 @@ class Plan:
             # There, Hudi's ``MERGE INTO`` sets the columns that it does not name to null.
             operation = UPSERT
         if operation != "pair":
-            keys = sorted(int(one[1:]) for one in present) if operation == PARTIAL else range(KEYS)
+            keys = sorted(int(item[1:]) for item in present) if operation == PARTIAL else range(KEYS)
             return (self._delta(operation, self._random.sample(keys, 5 if operation == DELETE else 15)),)
         first, second = self._random.sample(range(KEYS), 20), self._random.sample(range(KEYS), 12)
         if self._kind.concurrency != NBCC and self._random.random() < 0.7:
@@ -145,7 +145,7 @@ class Ledger:
         """As ``states``, of all instants from ``since`` on if it is given."""
         begin = instant if since is None else min(since, instant)
         instants = {commit.instant for commit in self._commits if begin <= commit.instant <= instant}
-        return [state for one in sorted(instants | {instant}) for state in self.states(one)]
+        return [state for item in sorted(instants | {instant}) for state in self.states(item)]
 
     @property
     def last(self) -> State:

@@ -42,12 +42,12 @@ class Answer:
 
     def equals(self, state: State) -> bool:
         """Whether these are the rows of a state."""
-        found = {row[0]: row for row in self.rows}
-        if len(found) != len(self.rows):
+        actual = {row[0]: row for row in self.rows}
+        if len(actual) != len(self.rows):
             return False
         if self.of_present:
-            return all(found.get(key) == row for key, row in state.items())
-        return found == state
+            return all(actual.get(key) == row for key, row in state.items())
+        return actual == state
 
 
 class Reader(Protocol):

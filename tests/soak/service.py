@@ -119,7 +119,7 @@ def load_metadata(load: Load, name: str) -> str:
     except urllib.error.HTTPError as error:
         with error:
             raise OSError(f"{error.code}: {error.read().decode()}") from error
-    current = next(one for one in metadata["snapshots"] if one["snapshot-id"] == metadata["current-snapshot-id"])
+    current = next(item for item in metadata["snapshots"] if item["snapshot-id"] == metadata["current-snapshot-id"])
     load.expected(name, current["summary"]["hudi.instant"])
     return "loads"
 

@@ -114,8 +114,8 @@ def test_wrong_answers_are_found(tmp_path: Path) -> None:
     commit(table, at(1), 0, 1)
     known.note()
     verifier.end()
-    found = {name: counts[RIGHT] for name, counts in met.counts.items()}
-    assert [name for name, count in found.items() if count] == ["right", "right of present", "more of present"]
+    actual = {name: counts[RIGHT] for name, counts in met.counts.items()}
+    assert [name for name, count in actual.items() if count] == ["right", "right of present", "more of present"]
     assert met.counts["never"][WRONG] == 1
     assert len(met.failures) == sum(counts[WRONG] for counts in met.counts.values()) == 8
 

@@ -58,7 +58,7 @@ def shape(piece: FileSlice | None) -> tuple[str | None, tuple[str, ...]] | None:
     """(instant of the base file, instant and version of each log file), None without a slice."""
     if piece is None:
         return None
-    logs = tuple(f"{one.name.instant_time}.{one.name.version}" for one in piece.log_files)
+    logs = tuple(f"{log_file.name.instant_time}.{log_file.name.version}" for log_file in piece.log_files)
     return (piece.base_file.instant_time if piece.base_file else None), logs
 
 
@@ -88,7 +88,7 @@ def test_groups_and_slices_are_in_order() -> None:
     ]
     groups = build_file_groups("p", files, timeline)
     assert [group.file_id for group in groups] == ["a", "b"]
-    assert [piece.base_instant_time for piece in groups[0].slices] == ["001", "002"]
+    assert [part.base_instant_time for part in groups[0].slices] == ["001", "002"]
 
 
 class TestLayout1:
@@ -97,7 +97,7 @@ class TestLayout1:
     def test_logs_join_the_base_file_they_name_by_version(self) -> None:
         timeline = facts("009", ["001", "004"], layout=1)
         group = group_of(timeline, base("001"), log("001", 10), log("001", 9), base("004"), log("004"))
-        assert [shape(piece) for piece in group.slices] == [("001", ("001.9", "001.10")), ("004", ("004.1",))]
+        assert [shape(part) for part in group.slices] == [("001", ("001.9", "001.10")), ("004", ("004.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == ("004", ("004.1",))
 
     def test_a_pending_compaction_is_merged_with_the_slice_before(self) -> None:
@@ -117,18 +117,18 @@ class TestLayout1:
     def test_logs_that_a_downgrade_left_with_their_own_instants_join_the_newest_slice_before_them(self) -> None:
         timeline = facts("009", ["001", "002", "004", "006"], layout=1)
         group = group_of(timeline, base("001"), log("002"), log("004"), base("006"), log("006"))
-        assert [shape(piece) for piece in group.slices] == [("001", ("002.1", "004.1")), ("006", ("006.1",))]
+        assert [shape(part) for part in group.slices] == [("001", ("002.1", "004.1")), ("006", ("006.1",))]
 
     def test_so_they_do_beside_a_pending_compaction(self) -> None:
         timeline = facts("009", ["001", "002", "005"], layout=1, compaction="003")
         group = group_of(timeline, base("001"), log("002"), log("005"))
-        assert [shape(piece) for piece in group.slices] == [("001", ("002.1",)), (None, ("005.1",))]
+        assert [shape(part) for part in group.slices] == [("001", ("002.1",)), (None, ("005.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "005.1"))
 
     def test_so_they_do_in_a_group_of_logs_alone(self) -> None:
         timeline = facts("009", ["001", "002", "005"], layout=1, compaction="003")
         group = group_of(timeline, log("001"), log("002"), log("005"))
-        assert [shape(piece) for piece in group.slices] == [(None, ("001.1", "002.1")), (None, ("005.1",))]
+        assert [shape(part) for part in group.slices] == [(None, ("001.1", "002.1")), (None, ("005.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == (None, ("001.1", "002.1", "005.1"))
 
     def test_they_join_no_slice_of_a_write_that_has_not_completed(self) -> None:
@@ -151,7 +151,7 @@ class TestLayout2:
     def test_logs_join_the_newest_slice_at_their_completion(self) -> None:
         timeline = facts("009", {"001": "0015", "002": "0025", "004": "0055", "006": "0065"})
         group = group_of(timeline, base("001"), base("004"), log("002"), log("006"))
-        assert [shape(piece) for piece in group.slices] == [("001", ("002.1",)), ("004", ("006.1",))]
+        assert [shape(part) for part in group.slices] == [("001", ("002.1",)), ("004", ("006.1",))]
 
     def test_a_delta_that_completed_after_a_compaction_was_requested_is_not_part_of_it(self) -> None:
         timeline = facts("009", {"001": "0015", "003": "0045", "004": "0075"})
@@ -167,7 +167,7 @@ class TestLayout2:
         # The write 002 was requested first, and completed last.
         timeline = facts("009", {"001": "0015", "002": "0085", "003": "0035"}, compaction="004")
         group = group_of(timeline, base("001"), log("002"), log("003"))
-        assert [shape(piece) for piece in group.slices] == [("001", ("003.1",)), (None, ("002.1",))]
+        assert [shape(part) for part in group.slices] == [("001", ("003.1",)), (None, ("002.1",))]
         assert shape(latest_snapshot_slice(group, timeline)) == ("001", ("002.1", "003.1"))
 
     def test_logs_that_an_upgrade_left_to_a_pending_compaction_do_not_count_and_this_is_said_once(
@@ -213,11 +213,11 @@ class TestLayout2:
     def test_as_of_an_instant_later_slices_and_logs_are_left_out(self) -> None:
         timeline = facts("009", ["001", "002", "003", "005", "006"])
         group = group_of(timeline, base("001"), log("002"), log("003"), base("005"), log("006"))
-        found = {
+        actual = {
             query: shape(latest_snapshot_slice(group, replace(timeline, query_instant=query)))
             for query in ("000", "001", "002", "004", "005", "006")
         }
-        assert found == {
+        assert actual == {
             "000": None,
             "001": ("001", ()),
             "002": ("001", ("002.1",)),
@@ -260,9 +260,9 @@ def test_a_replaced_group_is_gone_from_that_instant_on(layout: int) -> None:
 
 def test_sizes_are_summed() -> None:
     timeline = facts("009", ["001", "002", "003"])
-    piece = latest_snapshot_slice(group_of(timeline, base("001"), log("002"), log("003")), timeline)
-    assert piece is not None
-    assert (piece.base_size_bytes, piece.log_size_bytes) == (10, 20)
+    part = latest_snapshot_slice(group_of(timeline, base("001"), log("002"), log("003")), timeline)
+    assert part is not None
+    assert (part.base_size_bytes, part.log_size_bytes) == (10, 20)
     logs_only = latest_snapshot_slice(group_of(timeline, log("002")), timeline)
     assert logs_only is not None
     assert (logs_only.base_size_bytes, logs_only.log_size_bytes) == (0, 10)

@@ -58,7 +58,7 @@ def place(table: TableWriter, instant: str) -> str:
 
 def values(dataset: HudiDataset) -> list[tuple[str, str]]:
     rows = dataset.to_table(columns=["id", "value"]).to_pylist()
-    return sorted((found["id"], found["value"]) for found in rows)
+    return sorted((item["id"], item["value"]) for item in rows)
 
 
 @pytest.fixture(params=[6, 9])
@@ -78,8 +78,8 @@ def test_rows_of_the_range_in_their_latest_state(two_commits: TableWriter) -> No
 
 
 def test_rows_up_to_an_instant_are_those_of_that_time(two_commits: TableWriter) -> None:
-    found = two_commits.open().incremental("000", place(two_commits, at(1)))
-    assert values(found) == [("a", "a1"), ("b", "b1")]
+    actual = two_commits.open().incremental("000", place(two_commits, at(1)))
+    assert values(actual) == [("a", "a1"), ("b", "b1")]
 
 
 def test_ranges_join_without_gaps_and_overlaps(two_commits: TableWriter) -> None:
@@ -94,9 +94,9 @@ def test_ranges_join_without_gaps_and_overlaps(two_commits: TableWriter) -> None
 
 
 def test_an_empty_range_has_the_columns_of_the_table(two_commits: TableWriter) -> None:
-    found = two_commits.open().incremental(at(8))
-    assert found.to_table().schema == two_commits.arrow_schema
-    assert (found.count_rows(), list(found.splits())) == (0, [])
+    actual = two_commits.open().incremental(at(8))
+    assert actual.to_table().schema == two_commits.arrow_schema
+    assert (actual.count_rows(), list(actual.splits())) == (0, [])
     assert TableWriter(folder=two_commits.folder / "new").create().open().incremental("000").to_table().num_rows == 0
 
 
@@ -122,9 +122,9 @@ def test_up_to_1_0_base_rows_of_before_the_range_are_merged_if_their_row_group_h
         table.commit(instant)
     table.commit(at(5), action="commit", wrote=[path])
     log(table, at(6), [row(f"{name}0", 1, "late") for name in groups], base_instant=at(5))
-    found = table.open().incremental(place(table, at(2)))
-    assert values(found) == expected
-    late = found.to_table(columns=["id", "value"], filter=pc.field("value") == "late").num_rows
+    actual = table.open().incremental(place(table, at(2)))
+    assert values(actual) == expected
+    late = actual.to_table(columns=["id", "value"], filter=pc.field("value") == "late").num_rows
     assert late == sum(value == "late" for _, value in expected)
 
 
@@ -160,8 +160,8 @@ def test_older_rows_in_a_base_file_of_the_range_are_merged_only_by_releases_befo
     base(table, at(1), [row("a", 5, "old")])
     base(table, at(2), [row("a", 5, "old", at(1)), row("b", 5, "b2")])
     log(table, at(3), [row("a", 6, None)], base_instant=at(2))
-    found = table.open().incremental(place(table, at(1)))
-    assert values(found) == [expected, ("b", "b2")]
+    actual = table.open().incremental(place(table, at(1)))
+    assert values(actual) == [expected, ("b", "b2")]
 
 
 def test_later_parquet_blocks_that_a_full_scan_passes_over_are_no_bounds_of_columns() -> None:
@@ -315,9 +315,9 @@ def test_a_range_of_which_files_are_gone_names_the_first_readable_instant(tmp_pa
 def test_a_full_scan_stands_in_for_files_that_are_gone(tmp_path: Path) -> None:
     for version in (6, 9):
         table = cleaned(tmp_path / str(version), version)
-        found = reopened(table, "TRUE").incremental("earliest", place(table, at(3)))
-        assert values(found) == [("a", "a3")]
-        assert found.next_after == place(table, at(3))
+        actual = reopened(table, "TRUE").incremental("earliest", place(table, at(3)))
+        assert values(actual) == [("a", "a3")]
+        assert actual.next_after == place(table, at(3))
 
 
 def test_from_table_version_8_on_a_full_scan_is_the_default(tmp_path: Path) -> None:
@@ -356,12 +356,12 @@ def test_splits_that_have_travelled_give_the_rows_of_the_range(tmp_path: Path) -
     base(table, at(1), [row("a", 5, "old")])
     base(table, at(2), [row("a", 5, "old", at(1)), row("b", 5, "b2")])
     log(table, at(3), [row("a", 6, None)])
-    found = table.open().incremental(completion_of(at(1)))
-    for split in found.splits():
+    actual = table.open().incremental(completion_of(at(1)))
+    for split in actual.splits():
         travelled = [RealtimeFileSplit.from_json(split.to_json()), pickle.loads(pickle.dumps(split))]
         assert travelled == [split, split]
-        for one in travelled:
-            batches = list(open_reader(one, columns=["id", "value"]).batches())
+        for item in travelled:
+            batches = list(open_reader(item, columns=["id", "value"]).batches())
             assert sorted_column(pa.Table.from_batches(batches), "id") == ["a", "b"]
 
 

@@ -73,8 +73,8 @@ BY_1X = {"hoodie__record__merge__mode": "EVENT_TIME_ORDERING"}
 
 def values(path: str, table: TableConfig) -> dict[str, Any] | None:
     path_columns = columns_from_path(table, QueryType.SNAPSHOT, SCHEMA, has_ids=False)
-    found = partition_values(path, table, SCHEMA, path_columns)
-    return None if found is None else {name: value.as_py() for name, value in found}
+    actual = partition_values(path, table, SCHEMA, path_columns)
+    return None if actual is None else {name: value.as_py() for name, value in actual}
 
 
 @pytest.mark.parametrize(
@@ -398,10 +398,10 @@ def test_pruning_never_loses_a_row(
         for path, row in read.items()
         if pa.Table.from_pylist([dict(zip(fields, row, strict=True))], schema).filter(row_filter).num_rows
     }
-    found = Folders(*paths).partitions(table, row_filter)
-    assert passing.issubset(found)
+    actual = Folders(*paths).partitions(table, row_filter)
+    assert passing.issubset(actual)
     with in_parts_of(len(rows) % 3 + 1):
-        assert Folders(*paths).partitions(table, row_filter) == found
+        assert Folders(*paths).partitions(table, row_filter) == actual
 
 
 @contextmanager
@@ -485,8 +485,8 @@ def test_columns_and_settings_are_not_gone_through_for_each_partition(
         schema.listed = made = 0
         paths = [str(number) for number in range(folders)]
         condition, given = pc.field("text") == "a", cast("pa.Schema", schema)
-        found = folders_that_may_pass(Storage.open("/trips"), condition, given, table, table.partition_fields, paths)
-        assert found == paths
+        actual = folders_that_may_pass(Storage.open("/trips"), condition, given, table, table.partition_fields, paths)
+        assert actual == paths
         for path in paths:
             partition_values(f"{path}/1" if "," in fields else path, table, given, table.partition_fields)
         work.append((schema.listed, made))
@@ -537,8 +537,8 @@ def test_only_the_folders_of_wanted_partitions_are_listed(tmp_path: Path, monkey
         return list_directory(storage, path, must_exist=must_exist)
 
     monkeypatch.setattr(Storage, "list_directory", counted)
-    found = table.snapshot().to_table(columns=["value"], filter=pc.field("text") == "b")
-    assert sorted_column(found, "value") == ["b/1", "b/2"]
+    actual = table.snapshot().to_table(columns=["value"], filter=pc.field("text") == "b")
+    assert sorted_column(actual, "value") == ["b/1", "b/2"]
     assert not [path for path in listed if path.startswith("a")]
 
 

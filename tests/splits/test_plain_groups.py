@@ -74,11 +74,11 @@ def test_the_same_slices_as_one_by_one(files: set[tuple[str, str]], timeline: Ti
     numbered = [(path, name, size) for size, (path, name) in enumerate(ordered)]
     others = list(zip(*(rest.column(name).to_pylist() for name in FILES.names), strict=True))
     for latest in (latest_snapshot_slice, latest_read_optimized_slice):
-        found = [piece for path in sorted({path for path, _ in ordered}) for piece in plain.of(path)]
-        both = [*found, *one_by_one(others, timeline, latest)]
+        actual = [part for path in sorted({path for path, _ in ordered}) for part in plain.of(path)]
+        both = [*actual, *one_by_one(others, timeline, latest)]
         both.sort(key=lambda piece: (piece.partition_path, piece.file_id))
         assert both == one_by_one(numbered, timeline, latest)
-        of_paths = [(piece.partition_path, piece.file_id) for piece in found]
+        of_paths = [(part.partition_path, part.file_id) for part in actual]
         assert of_paths == sorted(of_paths)
 
 
@@ -94,7 +94,7 @@ def test_groups_of_base_files_are_not_left_to_others() -> None:
     names = ["f_0-1-1_001.parquet", "f_0-1-1_003.parquet", "f_0-1-1_005.parquet", "g_0-1-1_002.parquet"]
     plain, rest = newest_plain_slices(table_of([("p", name) for name in names]), timeline)
     assert rest.num_rows == 0
-    newest = [piece.base_file.path for piece in plain.of("p") if piece.base_file]
+    newest = [part.base_file.path for part in plain.of("p") if part.base_file]
     assert newest == ["p/f_0-1-1_003.parquet", "p/g_0-1-1_002.parquet"]
     assert plain.of("q") == []
 

@@ -32,8 +32,8 @@ def row(ts: int, number: int) -> Row:
 
 def value(path: str, release: str | None = None) -> str:
     options = {} if release is None else {RELEASE: release}
-    found: str = HudiTable.open(path, options=options).snapshot().to_table().column("value")[0].as_py()
-    return found
+    actual: str = HudiTable.open(path, options=options).snapshot().to_table().column("value")[0].as_py()
+    return actual
 
 
 def test_the_properties_decide_and_a_warning_is_given_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

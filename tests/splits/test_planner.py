@@ -26,15 +26,15 @@ def row(key: str, ts: int = 1, value: str = "x") -> Row:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
+    actual: list[str] = []
     list_directory = Storage.list_directory
 
     def recorded(storage: Storage, path: str, *, must_exist: bool = False) -> tuple[FileInfo, ...]:
-        found.append(path)
+        actual.append(path)
         return list_directory(storage, path, must_exist=must_exist)
 
     monkeypatch.setattr(Storage, "list_directory", recorded)
-    return found
+    return actual
 
 
 def test_folders_are_listed_once_however_often_a_dataset_is_read(tmp_path: Path, listed: list[str]) -> None:

@@ -118,10 +118,10 @@ def test_an_earlier_instant_whose_files_are_being_cleaned_is_refused(table: Tabl
     compact(table, at(2))
     opened = table.open()
     being_cleaned(table)
-    for one in (opened, table.open()):
+    for item in (opened, table.open()):
         with pytest.raises(InstantNotReadableError, match=at(1)):
-            one.snapshot(at(1)).to_table()
-        assert sorted_column(one.snapshot(at(2)).to_table(), "value") == ["new", "old"]
+            item.snapshot(at(1)).to_table()
+        assert sorted_column(item.snapshot(at(2)).to_table(), "value") == ["new", "old"]
 
 
 def test_what_leaves_the_files_of_the_instant_is_no_error(table: TableWriter) -> None:

@@ -124,7 +124,7 @@ def test_the_newest_archived_commit_decides(tmp_path: Path, caplog: pytest.LogCa
 
 def test_doctor_says_where_the_columns_are_from(tmp_path: Path) -> None:
     table = without_schemas("a_story_v6_0150", tmp_path)
-    (finding,) = (one for one in examine(table).findings if one.check == "schema-history")
+    (finding,) = (item for item in examine(table).findings if item.check == "schema-history")
     assert finding.severity is Severity.WARNING
     assert "no commit with a schema; the columns are those of " in finding.found
     assert finding.path == ".hoodie"
@@ -135,7 +135,7 @@ def test_nothing_tells_the_columns(tmp_path: Path) -> None:
     for query in ("snapshot", "read_optimized"):
         with pytest.raises(UnsupportedTableError, match=r"table schema: found none in the commits.*\.orc"):
             getattr(HudiTable.open(table), query)().to_table()
-    assert [one for one in examine(table).findings if "table schema none in the commits" in one.found]
+    assert [finding for finding in examine(table).findings if "table schema none in the commits" in finding.found]
 
 
 def test_a_table_to_which_nothing_was_written_has_no_columns(tmp_path: Path) -> None:

@@ -112,37 +112,37 @@ def through_pickle(split: RealtimeFileSplit) -> RealtimeFileSplit:
 def test_splits_travel_whole(
     travel: Callable[[RealtimeFileSplit], RealtimeFileSplit], split: RealtimeFileSplit
 ) -> None:
-    found = travel(split)
-    assert found == split
-    assert found.context.schema.equals(split.context.schema, check_metadata=True)
-    assert [value.type for _, value in found.partition_values] == [value.type for _, value in split.partition_values]
-    assert hash(found.context.committed_instants) == hash(split.context.committed_instants)
+    actual = travel(split)
+    assert actual == split
+    assert actual.context.schema.equals(split.context.schema, check_metadata=True)
+    assert [value.type for _, value in actual.partition_values] == [value.type for _, value in split.partition_values]
+    assert hash(actual.context.committed_instants) == hash(split.context.committed_instants)
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
     """The JSON of a split with one value replaced or left out."""
     document = json.loads(draw(SPLITS).to_json())
-    place: Any = document
+    position: Any = document
     while True:
-        key = draw(st.sampled_from(sorted(place)))
-        if not isinstance(place[key], dict) or draw(st.integers(0, 2)) == 0:
+        key = draw(st.sampled_from(sorted(position)))
+        if not isinstance(position[key], dict) or draw(st.integers(0, 2)) == 0:
             break
-        place = place[key] or {"": None}
+        position = position[key] or {"": None}
     if draw(st.booleans()):
-        place.pop(key)
+        position.pop(key)
     else:
-        place[key] = draw(st.sampled_from([None, 7, "?", "AAAA", [], ["x"], {}, [[]], [["a"]], True]))
+        position[key] = draw(st.sampled_from([None, 7, "?", "AAAA", [], ["x"], {}, [[]], [["a"]], True]))
     return json.dumps(document)
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(text=damaged())
 def test_damaged_text_is_an_error_or_a_split(text: str) -> None:
-    found = None
+    actual = None
     with suppress(QueryError):
-        found = RealtimeFileSplit.from_json(text)
-    assert found is None or through_json(found) == found
+        actual = RealtimeFileSplit.from_json(text)
+    assert actual is None or through_json(actual) == actual
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "{}", '{"format": 1}', "[" * 100_000])

@@ -122,11 +122,11 @@ class ListedFiles:
 
     def files(self, partition_paths: Sequence[str]) -> pa.Table:
         self.asked.append(len(partition_paths))
-        found = ((path, info) for path in partition_paths for info in self._storage.list_directory(path))
+        actual = ((path, info) for path in partition_paths for info in self._storage.list_directory(path))
         return pa.Table.from_pylist(
             [
                 dict(zip(FILES.names, (path, info.name, info.size_bytes), strict=True))
-                for path, info in found
+                for path, info in actual
                 if info.name.endswith(".parquet")
             ],
             schema=FILES,
@@ -158,10 +158,10 @@ def test_the_timeline_is_listed_again_a_few_times_for_many_partitions(
     monkeypatch.setattr(TableState, "load", counted)
     slices = files.file_slices(QueryType.SNAPSHOT, columns, None)
     assert (next(slices).partition_path, again) == ("p00", [1])
-    assert [one.partition_path for one in slices] == parts[1:]
+    assert [item.partition_path for item in slices] == parts[1:]
     assert (index.asked, again) == ([1, 2, 4, 8, 5], [1, 3, 7, 15, 20])
     # Slices that are known are not checked again.
-    assert [one.partition_path for one in files.file_slices(QueryType.SNAPSHOT, columns, None)] == parts
+    assert [file_slice.partition_path for file_slice in files.file_slices(QueryType.SNAPSHOT, columns, None)] == parts
     assert len(again) == 5
 
 

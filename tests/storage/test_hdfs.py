@@ -61,11 +61,11 @@ def test_tables_of_any_name(cluster: LocalHdfs, name: str) -> None:
     for carried in (pickle.loads(pickle.dumps(split)), RealtimeFileSplit.from_json(split.to_json())):
         assert open_reader(carried).to_table().num_rows == 2
     # As Hadoop and catalogs name it, nothing is escaped.
-    found = registered_table(
+    actual = registered_table(
         "t", f"{cluster.uri}/lake/{name}", "org.apache.hudi.hadoop.HoodieParquetInputFormat", {}, {}
     )
-    assert found is not None
-    assert values(HudiTable.open(found.location)) == ["x", "z"]
+    assert actual is not None
+    assert values(HudiTable.open(actual.location)) == ["x", "z"]
     lake = Storage.open(f"{cluster.uri}/lake")
     assert [info.path for info in lake.list_directory("")] == [name]
     assert values(HudiTable.open(lake.child(name).table_path)) == ["x", "z"]

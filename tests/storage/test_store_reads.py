@@ -41,7 +41,7 @@ def written(folder: Path, slices: int = SLICES, logs: int = 1) -> Path:
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
     yield
-    assert [one for one in threading.enumerate() if one.name.startswith("hudi-bridge-") and one.is_alive()] == []
+    assert [item for item in threading.enumerate() if item.name.startswith("hudi-bridge-") and item.is_alive()] == []
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_small_slices_take_a_request_for_each_file(tmp_path: Path, logs: int) ->
     assert values(table) == sorted(["base", f"log {logs - 1}"] * SLICES)
     assert set(requests.by_file.values()) == {1}
     assert requests.reads == SLICES * (1 + logs)
-    stored = sum(one.stat().st_size for one in (tmp_path / "t").glob("*f*-0*"))
+    stored = sum(path.stat().st_size for path in (tmp_path / "t").glob("*f*-0*"))
     assert requests.read_bytes == stored
 
 
@@ -181,8 +181,8 @@ def test_a_store_holds_what_is_decoded_and_a_limited_part_of_what_follows(
         return number
 
     monkeypatch.setattr(FileOfRanges, "hold", counted)
-    found = HudiTable.open(str(table.folder), CountingFileSystem()).snapshot().to_table()
-    assert sorted_column(found, "value") == sorted(
+    actual = HudiTable.open(str(table.folder), CountingFileSystem()).snapshot().to_table()
+    assert sorted_column(actual, "value") == sorted(
         ["new", *(str(row["value"]) for row in rows if row["id"] != "key 7")]
     )
     assert len(held) >= 6

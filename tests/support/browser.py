@@ -62,7 +62,7 @@ def running_chromium() -> Iterator["Browser"]:
 def _programs() -> Iterator[Path]:
     if VARIABLE in os.environ:
         yield Path(os.environ[VARIABLE])
-    yield from (Path(found) for name in PROGRAMS if (found := shutil.which(name)))
+    yield from (Path(actual) for name in PROGRAMS if (actual := shutil.which(name)))
     yield from map(Path, PLACES)
 
 
@@ -88,14 +88,14 @@ def main() -> int:
     """Names Chromium, installing it if need be; returns 1 if that cannot be done."""
     try:
         try:
-            found = chromium()
+            actual = chromium()
         except BrowserMissingError:
             _install()
-            found = chromium()
+            actual = chromium()
     except BrowserMissingError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"Pages are opened by {found}\n")
+    sys.stdout.write(f"Pages are opened by {actual}\n")
     return 0
 
 

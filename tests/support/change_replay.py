@@ -22,25 +22,25 @@ def replay_differences(table: HudiTable) -> list[str]:
     A commit whose state cannot be read is replayed together with the next one whose state can be. So is a commit that
     overlaps others: changes are ordered by completion time, states by requested time.
     """
-    found, compared = [], 0
+    actual, compared = [], 0
     commits = sorted(table.timeline.commits(), key=lambda commit: ordering_time(commit, table.config))
     newest = next((split.context for split in table.splits()), None)
     before, begin = State(), "earliest"
     for count, commit in enumerate(commits, start=1):
-        place = ordering_time(commit, table.config)
-        if any(one.requested_time < place for one in commits[count:]):
+        position = ordering_time(commit, table.config)
+        if any(item.requested_time < position for item in commits[count:]):
             continue
         try:
-            after = state_as_of(table, newest, max(one.requested_time for one in commits[:count]))
+            after = state_as_of(table, newest, max(item.requested_time for item in commits[:count]))
         except InstantNotReadableError:
             continue
         for start, rows in {begin: before, "earliest": State()}.items():
-            changed = changes_or_none(table, start, place)
+            changed = changes_or_none(table, start, position)
             compared += changed is not None
             if changed is not None and replayed(rows, changed) != after:
-                found.append(f"the changes after {start} up to {place} do not lead to the rows as of then")
-        before, begin = after, place
-    return found if compared or not commits else ["no changes could be read"]
+                actual.append(f"the changes after {start} up to {position} do not lead to the rows as of then")
+        before, begin = after, position
+    return actual if compared or not commits else ["no changes could be read"]
 
 
 def changes_or_none(table: HudiTable, after: str, up_to: str) -> HudiDataset | None:
@@ -100,6 +100,6 @@ def row_text(row: Mapping[str, Any]) -> str:
 def _comparable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _comparable(one) for name, one in value.items()}
-    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
         return sorted([str(key), json.dumps(_comparable(one), sort_keys=True)] for key, one in value)
-    return [_comparable(one) for one in value] if isinstance(value, list) else repr(value)
+    return [_comparable(item) for item in value] if isinstance(value, list) else repr(value)

@@ -74,11 +74,11 @@ class GoldenTable:
 @cache
 def golden_tables() -> tuple[GoldenTable, ...]:
     """All golden tables."""
-    found = []
+    actual = []
     for name in sorted({case for case, _ in QUERIES}):
         folder = golden_case(name)
         document = json.loads((folder / "case.json").read_text())
-        found.append(
+        actual.append(
             GoldenTable(
                 name=name,
                 group=folder.parent.name.partition("-")[0],
@@ -86,7 +86,7 @@ def golden_tables() -> tuple[GoldenTable, ...]:
                 version=document["table_version"],
             )
         )
-    return tuple(found)
+    return tuple(actual)
 
 
 def sections() -> str:

@@ -76,13 +76,13 @@ def jdk_home(need: JdkNeed) -> Path:
     Raises:
         JdkMissingError: there is none; the message says where it was looked for and what was found.
     """
-    found = []
+    actual = []
     for home in _installed():
         if need.is_met_by(home):
             return home
         version = _major_version(_release(home))
-        found.append(f"{home} is {version or 'no JDK'}")
-    others = ", ".join(found) or "none"
+        actual.append(f"{home} is {version or 'no JDK'}")
+    others = ", ".join(actual) or "none"
     text = (
         f"{need.engine} needs {need.versions}: install one (for instance from https://adoptium.net), or name it by"
         f" JAVA_HOME. Looked at JAVA_HOME, java on the path, and {', '.join(PLACES)}; found: {others}."

@@ -45,8 +45,8 @@ def source_of(query: GoldenQuery) -> Mapping[str, str]:
 
 
 OTHERS = {
-    f"{one.query.case} {one.query.kind} {one.query.index}": one
-    for one in (
+    f"{item.query.case} {item.query.kind} {item.query.index}": item
+    for item in (
         *(OtherQuery(query, source_of(query)) for query in golden_bootstrapped() if query.name not in DEVIATIONS),
         *(OtherQuery(query, {}) for query in golden_base_formats() if query.case != ORC_WITH_TIMES),
         *(OtherQuery(query, {}) for query in golden_nested()),
@@ -56,7 +56,7 @@ OTHERS = {
             if query.case not in (WITHOUT_METADATA_TABLE, WITHOUT_ENDING)
         ),
     )
-    if one.query.answer is not None
+    if item.query.answer is not None
 }
 """The queries that Hudi answers, and Hudi Bridge alike, by name."""
 ONE_OF_EACH_KIND = {(one.query.case, one.query.kind): name for name, one in OTHERS.items()}

@@ -102,8 +102,8 @@ def _with_log_version(version: int) -> Callable[[TableWriter], bytes]:
     def block(writer: TableWriter) -> bytes:
         whole = writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])
         # The version comes after the magic and the size of the block.
-        place = len(MAGIC) + 8
-        return whole[:place] + version.to_bytes(4, "big") + whole[place + 4 :]
+        position = len(MAGIC) + 8
+        return whole[:position] + version.to_bytes(4, "big") + whole[position + 4 :]
 
     return block
 

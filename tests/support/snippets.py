@@ -95,27 +95,28 @@ class Command:
     @property
     def typed(self) -> str:
         """The lines that answer a prompt."""
-        return "".join(f"{one}\n" for one in _TYPED.findall(self.output))
+        return "".join(f"{item}\n" for item in _TYPED.findall(self.output))
 
 
 def blocks(page: str) -> list[Block]:
     """The blocks of a page, in their order."""
     content = (ROOT / page).read_text(encoding="utf-8")
-    found = []
+    actual = []
     for fence in _FENCE.finditer(content):
         language, *words = fence["info"].split() or [""]
         options = {name: value for name, _, value in (word.partition("=") for word in words)}
         line = content.count("\n", 0, fence.start("text")) + 1
-        found.append(Block(page=page, line=line, language=language, options=options, text=fence["text"]))
-    return found
+        actual.append(Block(page=page, line=line, language=language, options=options, text=fence["text"]))
+    return actual
 
 
 def blocks_of(runner: str) -> dict[str, list[Block]]:
     """The blocks that a test runs, by page; pages without one are left out."""
     by_page = {
-        page: [one for one in blocks(page) if RUN_BY.get((one.language, one.engine)) == runner] for page in PAGES
+        page: [block for block in blocks(page) if RUN_BY.get((block.language, block.engine)) == runner]
+        for page in PAGES
     }
-    return {page: found for page, found in by_page.items() if found}
+    return {page: actual for page, actual in by_page.items() if actual}
 
 
 def commands(text: str) -> list[Command]:
@@ -284,10 +285,10 @@ def check_pip_install(line: str) -> None:
     Bounds of other packages may follow.
     ``make dist`` installs the wheel with each extra.
     """
-    found = re.fullmatch(r"pip install (?:'\.\[([a-z,-]+)\]'|\.)(?: '[a-z]+[<>=][<>=0-9.,]*')*", line)
-    assert found, line
+    actual = re.fullmatch(r"pip install (?:'\.\[([a-z,-]+)\]'|\.)(?: '[a-z]+[<>=][<>=0-9.,]*')*", line)
+    assert actual, line
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set((found[1] or "").split(",")) <= {"", *project["optional-dependencies"]}, line
+    assert set((actual[1] or "").split(",")) <= {"", *project["optional-dependencies"]}, line
 
 
 def check_make(line: str) -> None:

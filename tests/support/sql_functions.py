@@ -31,8 +31,8 @@ class Answer(NamedTuple):
     @property
     def arguments(self) -> list[str]:
         """The arguments after the table."""
-        found = re.findall(r"'([^']*)'|(\w+)", self.call.partition("(")[2])
-        return [text or word for text, word in found[1:]]
+        actual = re.findall(r"'([^']*)'|(\w+)", self.call.partition("(")[2])
+        return [text or word for text, word in actual[1:]]
 
     @property
     def name(self) -> str:

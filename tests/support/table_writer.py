@@ -196,7 +196,7 @@ class TableWriter:
 
     def _write_stat(self, file: Path, logged: Iterable[Path]) -> dict[str, Any]:
         file_id = file.name.removeprefix(".").partition("_")[0]
-        of_group = [one for one in logged if one.name.removeprefix(".").startswith(f"{file_id}_")]
+        of_group = [item for item in logged if item.name.removeprefix(".").startswith(f"{file_id}_")]
         base_files = (path for path in file.parent.glob(f"{file_id}_*.parquet") if "." not in path.stem)
         instants = {path.stem.rpartition("_")[2]: path.name for path in base_files}
         previous = max((time for time in instants if file.name != instants[time]), default="null")
@@ -204,7 +204,7 @@ class TableWriter:
             "fileId": file_id,
             "prevCommit": previous,
             "baseFile": instants.get(previous, "") if file.name.startswith(".") else "",
-            "cdcStats": {one.relative_to(self.folder).as_posix(): one.stat().st_size for one in of_group} or None,
+            "cdcStats": {item.relative_to(self.folder).as_posix(): item.stat().st_size for item in of_group} or None,
             "path": file.relative_to(self.folder).as_posix(),
             "partitionPath": self._partition_of(file),
             "fileSizeInBytes": file.stat().st_size,
@@ -272,7 +272,7 @@ class TableWriter:
         """A native log file of rows, as a data block has them; ``positions`` are made by ``listed_positions``."""
         path = self.partition(partition) / f"{file_id}_0-1-1_{instant}_{number}.log.{file_format}"
         schema = self._with_meta([name for name, _ in self.fields] if only is None else only)
-        names = [one["name"] for one in schema["fields"]]
+        names = [item["name"] for item in schema["fields"]]
         complete = [self._complete(row, instant, partition, file_id) for row in rows]
         header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}
         if only is not None:
@@ -327,7 +327,7 @@ class TableWriter:
             out = io.BytesIO()
             complete = self._complete(row, instant, partition, file_id)
             fastavro.schemaless_writer(
-                out, writer, {one["name"]: complete.get(one["name"]) for one in schema["fields"]}
+                out, writer, {item["name"]: complete.get(item["name"]) for item in schema["fields"]}
             )
             datums.append(out.getvalue())
         header: dict[int, str] = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(schema)}

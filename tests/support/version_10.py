@@ -293,7 +293,7 @@ def _file_id(path: Path) -> str:
 def _groups(folder: Path) -> dict[int, str]:
     """The file ids of a partition of the metadata table, by their numbers."""
     ids = {_file_id(path) for path in folder.iterdir() if path.suffix != ".crc" and "_" in path.name.removeprefix(".h")}
-    numbered = {found[1]: own_id for own_id in ids if (found := re.search(r"-(\d{4})-0$", own_id))}
+    numbered = {actual[1]: own_id for own_id in ids if (actual := re.search(r"-(\d{4})-0$", own_id))}
     return {int(number): own_id for number, own_id in numbered.items()}
 
 

@@ -310,9 +310,9 @@ def test_partition_folders_may_have_odd_names(table: Path, name: str, value: str
         for stat in (stat for stats in commit["partitionToWriteStats"].values() for stat in stats):
             stat["path"] = f"{name}/{stat['path'].removeprefix('p/')}"
         path.write_text(json.dumps(commit))
-    found = read(table)
-    assert differences(whole.drop_columns("part"), found.drop_columns("part")) == []
-    assert set(found["part"].to_pylist()) == {value}
+    actual = read(table)
+    assert differences(whole.drop_columns("part"), actual.drop_columns("part")) == []
+    assert set(actual["part"].to_pylist()) == {value}
 
 
 def test_a_folder_that_leads_back_to_itself_ends(table: Path) -> None:
@@ -334,17 +334,17 @@ def test_random_damage_never_escapes_the_error_tree(tmp_path: Path, case: str) -
     for _ in range(100):
         path = chance.choice(paths)
         whole = path.read_bytes()
-        place = chance.randrange(len(whole))
-        damaged = whole[:place]
+        position = chance.randrange(len(whole))
+        damaged = whole[:position]
         if chance.random() < 0.8:
-            damaged += bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :]
+            damaged += bytes([whole[position] ^ 1 << chance.randrange(8)]) + whole[position + 1 :]
         path.write_bytes(damaged)
         try:
             HudiTable.open(str(table)).snapshot().to_table(use_threads=False)
         except HudiReadError as error:
             told.append(str(error))
         except Exception as error:  # noqa: BLE001 - collected and shown below
-            escaped.append(f"{path.relative_to(table)} {len(damaged)}/{len(whole)} at {place}: {error!r}")
+            escaped.append(f"{path.relative_to(table)} {len(damaged)}/{len(whole)} at {position}: {error!r}")
         path.write_bytes(whole)
     assert escaped == []
     assert told

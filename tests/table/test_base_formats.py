@@ -66,9 +66,9 @@ def test_hfiles_have_the_rows_that_were_inserted() -> None:
 def test_filters_and_columns(format_name: str, columns: list[str] | None, row_filter: pc.Expression) -> None:
     rows = dataset_of(QUERIES[FORMATS[format_name]])
     everything = rows.to_table()
-    found = rows.to_table(columns=columns, filter=row_filter)
+    actual = rows.to_table(columns=columns, filter=row_filter)
     expected = everything.filter(row_filter)
-    assert not differences(expected if columns is None else expected.select(columns), found)
+    assert not differences(expected if columns is None else expected.select(columns), actual)
     assert rows.count_rows() == everything.num_rows
 
 

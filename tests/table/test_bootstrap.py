@@ -62,11 +62,11 @@ def opened(copy: Path) -> HudiTable:
 @pytest.mark.parametrize("name", QUERIES)
 def test_rows_are_those_of_hudi(name: str) -> None:
     query = QUERIES[name]
-    found = differences(answer_of(query), dataset(query).to_table())
+    actual = differences(answer_of(query), dataset(query).to_table())
     if name in DEVIATIONS:
-        assert found, "no deviation any more"
+        assert actual, "no deviation any more"
         return
-    assert not found
+    assert not actual
 
 
 def test_the_table_of_hudis_own_tests_has_the_records_that_these_expect() -> None:
@@ -78,8 +78,8 @@ def test_the_table_of_hudis_own_tests_has_the_records_that_these_expect() -> Non
         "partitionPath": "partition_path",
         "riderValue": "rider",
     }
-    found = dataset(query).to_table(columns=list(fields.values())).to_pylist()
-    rows = sorted([str(row[name]) for name in fields.values()] for row in found)
+    actual = dataset(query).to_table(columns=list(fields.values())).to_pylist()
+    rows = sorted([str(row[name]) for name in fields.values()] for row in actual)
     assert rows == sorted([record[name] for name in fields] for record in expected)
 
 
@@ -119,9 +119,9 @@ def test_a_table_with_all_records_needs_no_source() -> None:
 @pytest.mark.parametrize("columns", [None, ["name"], ["_hoodie_record_key", "place"], ["part"], []], ids=str)
 @pytest.mark.parametrize("name", ["metadata_v9-0-snapshot", "metadata_v6-1-read_optimized"])
 def test_filters_and_columns(name: str, columns: list[str] | None, row_filter: pc.Expression) -> None:
-    found = dataset(QUERIES[name]).to_table(columns=columns, filter=row_filter)
+    actual = dataset(QUERIES[name]).to_table(columns=columns, filter=row_filter)
     expected = answer_of(QUERIES[name]).filter(row_filter)
-    assert not differences(expected if columns is None else expected.select(columns), found)
+    assert not differences(expected if columns is None else expected.select(columns), actual)
 
 
 def test_row_groups_of_the_source_are_skipped() -> None:

@@ -18,10 +18,10 @@ def snapshot() -> HudiDataset:
 
 
 def test_polars_scans_a_dataset_with_columns_and_a_filter() -> None:
-    found = pl.scan_pyarrow_dataset(snapshot()).filter(pl.col("part") == "b").select("id", "qty").collect()
+    actual = pl.scan_pyarrow_dataset(snapshot()).filter(pl.col("part") == "b").select("id", "qty").collect()
     expected = pq.read_table(ANSWER, columns=["id", "qty"], filters=pc.field("part") == "b")
     assert expected.num_rows
-    assert differences(expected, found.to_arrow()) == []
+    assert differences(expected, actual.to_arrow()) == []
 
 
 def test_pandas_takes_the_rows() -> None:

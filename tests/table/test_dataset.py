@@ -64,7 +64,7 @@ EXPECTED = pa.Table.from_pylist(
 
 
 def partitions(dataset: HudiDataset, row_filter: pc.Expression | None = None) -> list[str]:
-    return [piece.partition_path for split in dataset.splits(row_filter) for piece in split.slices]
+    return [part.partition_path for split in dataset.splits(row_filter) for part in split.slices]
 
 
 def test_what_a_dataset_says_of_itself(dataset: HudiDataset) -> None:
@@ -107,10 +107,10 @@ def test_columns_in_any_order_and_number(dataset: HudiDataset) -> None:
 
 
 def test_columns_may_be_expressions(dataset: HudiDataset) -> None:
-    found = dataset.to_table(
+    actual = dataset.to_table(
         {"key": pc.field("id"), "next": pc.field("ts") + 1, "one": pc.scalar(1)}, pc.field("ts") > 1
     )
-    assert found.sort_by("key").to_pylist() == [{"key": "a", "next": 3, "one": 1}, {"key": "d", "next": 5, "one": 1}]
+    assert actual.sort_by("key").to_pylist() == [{"key": "a", "next": 3, "one": 1}, {"key": "d", "next": 5, "one": 1}]
     assert dataset.to_table(columns={"one": pc.scalar(1)}).num_rows == len(ROWS)
     batches = dataset.to_batches(columns={"next": pc.field("ts") + 1})
     assert sorted_column(pa.Table.from_batches(batches), "next") == [2, 2, 2, 3, 5]
@@ -119,9 +119,9 @@ def test_columns_may_be_expressions(dataset: HudiDataset) -> None:
 def test_filters_by_position_are_those_of_the_schema(dataset: HudiDataset) -> None:
     position = dataset.schema.get_field_index("id")
     for columns in (["value"], ["part", "id"], None):
-        found = dataset.to_table(columns=columns, filter=pc.field(position) == "d")
-        assert found.num_rows == 1
-        assert found.column(0)[0].as_py() in ("log", "p", at(2))
+        actual = dataset.to_table(columns=columns, filter=pc.field(position) == "d")
+        assert actual.num_rows == 1
+        assert actual.column(0)[0].as_py() in ("log", "p", at(2))
 
 
 def test_filters_add_up(dataset: HudiDataset) -> None:
@@ -318,8 +318,8 @@ def test_a_scanner_can_be_written(dataset: HudiDataset, tmp_path: Path) -> None:
 
 def test_a_dataset_can_be_read_again_and_at_once(dataset: HudiDataset) -> None:
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: dataset.to_table(columns=NAMES), range(8)))
-    assert all(differences(EXPECTED, one) == [] for one in found)
+        actual = list(pool.map(lambda _: dataset.to_table(columns=NAMES), range(8)))
+    assert all(differences(EXPECTED, item) == [] for item in actual)
 
 
 @pytest.mark.parametrize(("few_bytes", "is_one"), [(1 << 23, True), (0, False)])
@@ -358,8 +358,8 @@ def test_polars(dataset: HudiDataset, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(HudiDataset, "scanner", recorded)
     lazy = pl.scan_pyarrow_dataset(dataset)
-    found = lazy.filter((pl.col("part") == "p") & (pl.col("ts") >= 2)).select("id", "ts").collect()
-    assert sorted(found.rows()) == [("a", 2), ("d", 4)]
+    actual = lazy.filter((pl.col("part") == "p") & (pl.col("ts") >= 2)).select("id", "ts").collect()
+    assert sorted(actual.rows()) == [("a", 2), ("d", 4)]
     assert len(asked) == 1
     assert {"id", "ts"}.issubset(asked[0])
     assert "value" not in asked[0]

@@ -15,8 +15,8 @@ _VARIABLE = "HUDI_BRIDGE_NUMBER_OF_THIS_TEST"
 )
 def test_a_whole_number(monkeypatch: pytest.MonkeyPatch, text: str, number: int) -> None:
     monkeypatch.setenv(_VARIABLE, text)
-    found = number_in(_VARIABLE, 5, least=2)
-    assert (found, type(found)) == (number, int)
+    actual = number_in(_VARIABLE, 5, least=2)
+    assert (actual, type(actual)) == (number, int)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_a_whole_number(monkeypatch: pytest.MonkeyPatch, text: str, number: int)
 )
 def test_a_number_of_seconds(monkeypatch: pytest.MonkeyPatch, text: str, number: float) -> None:
     monkeypatch.setenv(_VARIABLE, text)
-    found = number_in(_VARIABLE, 5.0, least=2.0)
-    assert (found, type(found)) == (number, float)
+    actual = number_in(_VARIABLE, 5.0, least=2.0)
+    assert (actual, type(actual)) == (number, float)
 
 
 def test_without_the_variable_it_is_the_default_even_below_the_least(monkeypatch: pytest.MonkeyPatch) -> None:

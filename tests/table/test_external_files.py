@@ -67,8 +67,8 @@ def test_rows_are_those_of_hudi(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ANSWERED if QUERIES[name].case != ARCHIVED])
 def test_rows_are_the_same_by_what_the_commits_name(name: str) -> None:
     query = QUERIES[name]
-    found = dataset_of(query, HudiTable.open(query.table, options=LISTED)).to_table()
-    assert differences(answer_of(query), found) == []
+    actual = dataset_of(query, HudiTable.open(query.table, options=LISTED)).to_table()
+    assert differences(answer_of(query), actual) == []
 
 
 def test_without_a_metadata_table_commits_name_the_files_that_hudi_does_not_find() -> None:
@@ -107,21 +107,21 @@ def test_a_filter_has_the_rows_of_the_snapshot_that_pass(name: str, options: dic
 
 def test_column_stats_pass_over_external_files() -> None:
     explained = HudiTable.open(TABLES["flat_v9"]).snapshot().explain(filter=pc.field("id") == 21)
-    assert [piece.base_path for piece in explained.slices] == ["part-00001.parquet"]
+    assert [part.base_path for part in explained.slices] == ["part-00001.parquet"]
 
 
 def test_slices_have_the_files_in_storage() -> None:
     slices = HudiTable.open(TABLES["parts_v9"]).file_slices()
-    assert [(piece.partition_path, piece.file_id, piece.base_file and piece.base_file.path) for piece in slices] == [
+    assert [(part.partition_path, part.file_id, part.base_file and part.base_file.path) for part in slices] == [
         ("a", "bucket-1/f2.parquet", "a/bucket-1/f2.parquet"),
         ("a", "bucket-1/f3_1.parquet", "a/bucket-1/f3_1.parquet"),
         ("b", "bucket-1/x=y z/f2.parquet", "b/bucket-1/x=y z/f2.parquet"),
     ]
-    assert all(piece.is_external for piece in slices)
+    assert all(part.is_external for part in slices)
     inserted = HudiTable.open(TABLES["inserted_v9"])
-    assert sorted(piece.is_external for piece in inserted.file_slices()) == [False, False, True, True, True]
+    assert sorted(file_slice.is_external for file_slice in inserted.file_slices()) == [False, False, True, True, True]
     columns = inserted.file_columns("b/bucket-1/x=y z/f2.parquet")
-    assert [one.column for one in columns[0].columns] == ["id", "name", "price", "part"]
+    assert [column.column for column in columns[0].columns] == ["id", "name", "price", "part"]
 
 
 def test_ranges_need_commit_times() -> None:
@@ -145,18 +145,18 @@ def test_changes_compare_the_files_of_two_states_by_record_key() -> None:
 
 def operations(changes: HudiDataset) -> dict[str, list[int]]:
     """The keys of changed rows by operation."""
-    found: dict[str, set[int]] = {}
+    actual: dict[str, set[int]] = {}
     for row in changes.to_table().to_pylist():
         image = row["after"] or row["before"]
-        found.setdefault(row["op"], set()).add(json.loads(image)["id"] if isinstance(image, str) else image["id"])
-    return {operation: sorted(keys) for operation, keys in found.items()}
+        actual.setdefault(row["op"], set()).add(json.loads(image)["id"] if isinstance(image, str) else image["id"])
+    return {operation: sorted(keys) for operation, keys in actual.items()}
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_doctor_takes_external_files_for_those_of_the_table(name: str) -> None:
     findings = tools.doctor(HudiTable.open(QUERIES[name].table), deep=True).findings
-    assert [one for one in findings if one.severity in (Severity.ERROR, Severity.WARNING)] == []
-    assert not any("run_clean" in (one.remedy or "") for one in findings)
+    assert [finding for finding in findings if finding.severity in (Severity.ERROR, Severity.WARNING)] == []
+    assert not any("run_clean" in (finding.remedy or "") for finding in findings)
 
 
 @pytest.mark.parametrize("name", ["parts_v9", WITHOUT_METADATA_TABLE])
@@ -165,8 +165,8 @@ def test_a_missing_external_file_is_gone_and_doctor_says_so(name: str, tmp_path:
     (path / "a" / "bucket-1" / "f2.parquet").unlink()
     with pytest.raises(DataFileGoneError, match=re.escape("a/bucket-1/f2.parquet")):
         HudiTable.open(path).snapshot().to_table()
-    found = [one for one in tools.doctor(HudiTable.open(path)).findings if one.check == "missing-files"]
-    assert [one.path for one in found] == ["a/bucket-1/f2.parquet"]
+    findings = [finding for finding in tools.doctor(HudiTable.open(path)).findings if finding.check == "missing-files"]
+    assert [item.path for item in findings] == ["a/bucket-1/f2.parquet"]
 
 
 def test_files_beside_external_ones_are_no_part_of_the_table(tmp_path: Path) -> None:
@@ -186,10 +186,14 @@ def test_iceberg_and_trino_get_the_files_where_they_are(name: str, tmp_path: Pat
     rows = StaticTable.from_metadata(published.metadata_location).scan()
     assert differences(answer_of(query), rows.to_arrow()) == []
     table = HudiTable.open(query.table)
-    paths = {f"file://{query.table}/{piece.base_file.path}" for piece in table.file_slices() if piece.base_file}
+    paths = {
+        f"file://{query.table}/{file_slice.base_file.path}"
+        for file_slice in table.file_slices()
+        if file_slice.base_file
+    }
     publication = publish_log_records(table, str(tmp_path / "trino")).publication
     slices = read_slices(Scratch.open(str(tmp_path / "trino")), publication)
-    assert {one.base_uri for one in slices} == paths
+    assert {item.base_uri for item in slices} == paths
     assert paths.issuperset(task.file.file_path for task in rows.plan_files())
 
 

@@ -49,27 +49,27 @@ ONE_OF_EACH_KIND = list({(ASKED[name].query.case, ASKED[name].query.kind): name 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_those_of_hudi(name: str) -> None:
     asked = ASKED[name]
-    found = dataset_of(asked.query, asked.open()).to_table()
-    assert differences(*as_hudi_has_them(answer_of(asked.query), found)) == []
+    actual = dataset_of(asked.query, asked.open()).to_table()
+    assert differences(*as_hudi_has_them(answer_of(asked.query), actual)) == []
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_those_of_hudi(name: str) -> None:
     asked = ASKED[name]
-    expected, found = (
+    expected, actual = (
         Counter((row["op"], row["ts_ms"], parsed(row["before"]), parsed(row["after"])) for row in rows.to_pylist())
         for rows in (answer_of(asked.query), dataset_of(asked.query, asked.open()).to_table())
     )
-    assert found == expected
+    assert actual == expected
 
 
 @pytest.mark.parametrize("name", DEVIATING)
 def test_a_path_that_is_no_time_is_the_text_that_it_is(name: str) -> None:
     query = ASKED[name].query
-    expected, found = answer_of(query), dataset_of(query, ASKED[name].open()).to_table()
+    expected, actual = answer_of(query), dataset_of(query, ASKED[name].open()).to_table()
     assert expected["part"].null_count == expected.num_rows
-    assert found["part"].equals(found["_hoodie_partition_path"])
-    assert differences(expected.drop_columns("part"), found.drop_columns("part")) == []
+    assert actual["part"].equals(actual["_hoodie_partition_path"])
+    assert differences(expected.drop_columns("part"), actual.drop_columns("part")) == []
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
@@ -81,15 +81,15 @@ def test_duckdb(name: str) -> None:
         else:
             view = attach(connection, table, "rows", as_of=query.as_of).name
             view += READ_OPTIMIZED if query.kind == "read_optimized" else ""
-        found = connection.sql(f"FROM {view}").to_arrow_table()
-    assert differences(*as_hudi_has_them(answer_of(query), found)) == []
+        actual = connection.sql(f"FROM {view}").to_arrow_table()
+    assert differences(*as_hudi_has_them(answer_of(query), actual)) == []
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_polars(name: str) -> None:
     query = ASKED[name].query
-    found = scan_dataset(dataset_of(query, ASKED[name].open())).collect().to_arrow()
-    assert differences_in_polars(*as_hudi_has_them(answer_of(query), found)) == []
+    actual = scan_dataset(dataset_of(query, ASKED[name].open())).collect().to_arrow()
+    assert differences_in_polars(*as_hudi_has_them(answer_of(query), actual)) == []
 
 
 def as_hudi_has_them(expected: pa.Table, found: pa.Table) -> tuple[pa.Table, pa.Table]:

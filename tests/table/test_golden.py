@@ -73,9 +73,9 @@ def test_every_query_of_every_table_has_its_place() -> None:
 def test_arrow_rows_are_those_of_hudi(key: Key) -> None:
     query = QUERIES[key]
     dataset = dataset_of(query)
-    found = rows_through_arrow(dataset, query)
-    assert differences(answer_of(query), found) == []
-    assert found.schema == dataset.schema
+    actual = rows_through_arrow(dataset, query)
+    assert differences(answer_of(query), actual) == []
+    assert actual.schema == dataset.schema
 
 
 @pytest.mark.parametrize("key", sorted(DEVIATING), ids=query_id)
@@ -99,11 +99,11 @@ def test_hudi_10_includes_the_begin_of_a_range(key: Key) -> None:
 )
 def test_images_in_other_json_are_the_same(key: Key) -> None:
     query = QUERIES[key]
-    expected, found = (
+    expected, actual = (
         Counter((row["op"], row["ts_ms"], parsed(row["before"]), parsed(row["after"])) for row in rows.to_pylist())
         for rows in (answer_of(query), dataset_of(query).to_table())
     )
-    assert found == expected
+    assert actual == expected
 
 
 @pytest.mark.parametrize("key", sorted(NOT_A_NUMBER), ids=query_id)
@@ -117,9 +117,9 @@ def test_arrow_compares_nan_as_it_does_elsewhere(key: Key) -> None:
 @pytest.mark.parametrize("index", [0, 1, 4, 5])
 def test_partition_columns_of_timestamps_are_all_that_differs(index: int) -> None:
     query = QUERIES["o_ptype_ts_120", index]
-    expected, found = answer_of(query), dataset_of(query).to_table()
-    assert expected["p"].null_count == expected.num_rows > found["p"].null_count
-    assert differences(expected.drop_columns("p"), found.drop_columns("p")) == []
+    expected, actual = answer_of(query), dataset_of(query).to_table()
+    assert expected["p"].null_count == expected.num_rows > actual["p"].null_count
+    assert differences(expected.drop_columns("p"), actual.drop_columns("p")) == []
 
 
 @pytest.mark.parametrize("key", [key for key in sorted(DEVIATING) if key[0] == NULL_PARTITIONS], ids=query_id)
@@ -179,19 +179,19 @@ def test_a_range_that_hudi_cannot_answer_has_the_rows_of_the_snapshot_that_were_
 
 @pytest.mark.parametrize("index", [0, 1, 4, 5])
 def test_deletes_of_a_changelog_that_10_wrote_are_those_of_the_same_changes_by_12(index: int) -> None:
-    found, twin = (dataset_of(QUERIES[case, index]).to_table() for case in ("w_operation_102", "w_operation_120"))
-    assert differences(data_columns(twin), data_columns(found)) == []
+    actual, twin = (dataset_of(QUERIES[case, index]).to_table() for case in ("w_operation_102", "w_operation_120"))
+    assert differences(data_columns(twin), data_columns(actual)) == []
 
 
 @pytest.mark.parametrize("case", sorted({case for case, _ in QUERIES if case.startswith("w_operation")}))
 def test_operations_that_the_properties_do_not_tell_of_are_found_in_the_files(case: str, tmp_path: Path) -> None:
     copy = without_operations_in_properties(case, tmp_path)
-    expected, found = HudiTable.open(golden_table(case)), HudiTable.open(copy)
-    assert found.schema == expected.schema
-    assert found.schema.names[5] == "_hoodie_operation"
-    for one in expected.timeline.commits():
-        instant = one.requested_time
-        rows = [table.snapshot(instant).to_table() for table in (expected, found)]
+    expected, actual = HudiTable.open(golden_table(case)), HudiTable.open(copy)
+    assert actual.schema == expected.schema
+    assert actual.schema.names[5] == "_hoodie_operation"
+    for commit in expected.timeline.commits():
+        instant = commit.requested_time
+        rows = [table.snapshot(instant).to_table() for table in (expected, actual)]
         assert differences(*rows) == []
 
 
@@ -202,8 +202,8 @@ def test_operations_that_are_not_found_are_refused_without_the_option(
     copy = without_operations_in_properties("w_operation_120", tmp_path)
     with pytest.raises(UnsupportedTableError, match=f"_hoodie_operation in .*{OPERATION_FIELD_KEY}=true"):
         HudiTable.open(copy).snapshot().to_table()
-    found = HudiTable.open(copy, options={OPERATION_FIELD_KEY: "true"}).snapshot().to_table()
-    assert differences(answer_of(QUERIES["w_operation_120", 0]), found) == []
+    actual = HudiTable.open(copy, options={OPERATION_FIELD_KEY: "true"}).snapshot().to_table()
+    assert differences(answer_of(QUERIES["w_operation_120", 0]), actual) == []
 
 
 def without_operations_in_properties(case: str, folder: Path) -> Path:
@@ -236,8 +236,8 @@ def test_what_hudi_refuses_is_refused(key: Key) -> None:
 @pytest.mark.parametrize("key", sorted(TWINS), ids=query_id)
 def test_rows_that_hudi_cannot_read_are_those_of_the_same_operations_in_another_form(key: Key) -> None:
     query, twin = QUERIES[key], QUERIES[TWINS[key]]
-    found = rows_through_arrow(dataset_of(query), query)
-    assert differences(data_columns(answer_of(twin)), data_columns(found)) == []
+    actual = rows_through_arrow(dataset_of(query), query)
+    assert differences(data_columns(answer_of(twin)), data_columns(actual)) == []
 
 
 @pytest.mark.parametrize("key", sorted(BY_HAND), ids=query_id)
@@ -245,8 +245,8 @@ def test_rows_that_hudi_cannot_read_follow_from_its_rules(key: Key) -> None:
     query = QUERIES[key]
     columns, rows = hand_written_rows(query.case)
     expected = [dict(zip(columns, row, strict=True)) for row in rows if row[0] not in BY_HAND[key]]
-    found = rows_through_arrow(dataset_of(query), query).select(columns)
-    assert differences(pa.Table.from_pylist(expected, found.schema), found) == []
+    actual = rows_through_arrow(dataset_of(query), query).select(columns)
+    assert differences(pa.Table.from_pylist(expected, actual.schema), actual) == []
 
 
 def data_columns(table: pa.Table) -> pa.Table:

@@ -26,13 +26,13 @@ SWITCHES: tuple[Mapping[str, str], ...] = (
 
 
 def answered_by_case() -> dict[str, Sequence[GoldenQuery]]:
-    found = defaultdict(list)
+    actual = defaultdict(list)
     for query in golden_queries(("snapshot", "time_travel")):
         is_answered = query.answer is not None and (query.case, query.index) not in DEVIATING
         if is_answered and golden_group(query.case) in "hk" and query.case != TAKEN_OVER:
-            found[query.case].append(query)
+            actual[query.case].append(query)
     # The first of them is the newest snapshot.
-    return {case: spread(queries, MOST_ANSWERS) for case, queries in found.items()}
+    return {case: spread(queries, MOST_ANSWERS) for case, queries in actual.items()}
 
 
 QUERIES = answered_by_case()
@@ -45,15 +45,15 @@ def test_keys_in_tables_of_hudi(case: str) -> None:
     answers = [(query.as_of, pq.read_table(str(query.answer))) for query in QUERIES[case]]
     # Keys that a later answer has, or no longer has, are absent from the others.
     known = sorted({str(key) for _, rows in answers if KEY in rows.schema.names for key in rows[KEY].to_pylist()})
-    wanted = [*known[::7], "nowhere", ""]
+    asked = [*known[::7], "nowhere", ""]
     for options in SWITCHES:
         table = HudiTable.open(str(golden_table(case)), options=options)
         for as_of, rows in answers:
             if KEY not in rows.schema.names:
                 continue
-            expected = rows.filter(pc.field(KEY).isin(wanted))
-            assert differences(expected, table.get(wanted, as_of=as_of)) == []
-            filtered = table.snapshot(as_of).to_table(filter=pc.field(KEY).isin(wanted))
+            expected = rows.filter(pc.field(KEY).isin(asked))
+            assert differences(expected, table.get(asked, as_of=as_of)) == []
+            filtered = table.snapshot(as_of).to_table(filter=pc.field(KEY).isin(asked))
             assert differences(expected, filtered) == []
             assert table.get("nowhere", as_of=as_of).num_rows == 0
 
@@ -65,7 +65,7 @@ def numbered(tmp_path: Path) -> HudiTable:
     writer = TableWriter(folder=tmp_path, fields=fields, options=options).create()
     files = []
     for number in range(3):
-        rows = [{"id": 10 * number + one, "ts": 1, "value": "base"} for one in range(3)]
+        rows = [{"id": 10 * number + item, "ts": 1, "value": "base"} for item in range(3)]
         files.append(writer.base_file(at(1), rows, file_id=f"f{number}-0", with_key_index=True))
     writer.commit(at(1), wrote=files)
     blocks = [

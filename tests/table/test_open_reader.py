@@ -55,8 +55,8 @@ def test_travelled_splits_give_the_rows_of_the_dataset(table: HudiTable, query_t
     for columns, row_filter in ((None, None), (["value", "part"], None), (["id"], pc.field("value") == "new")):
         readers = [open_reader(split, columns=columns, row_filter=row_filter) for split in splits]
         batches = [batch for reader in readers for batch in reader.batches()]
-        found = pa.Table.from_batches(batches, readers[0].schema)
-        assert differences(dataset.to_table(columns=columns, filter=row_filter), found) == []
+        actual = pa.Table.from_batches(batches, readers[0].schema)
+        assert differences(dataset.to_table(columns=columns, filter=row_filter), actual) == []
 
 
 def test_columns_and_filters_are_checked_at_once(table: HudiTable) -> None:

@@ -32,14 +32,14 @@ def test_what_is_shown_can_be_encoded() -> None:
 def test_a_page_allows_its_own_style_and_script_and_nothing_else() -> None:
     script = "document.title = 'é';\n"
     start = page_start("<a>", script=script)
-    found = re.search(r"<style>(.*?)</style>", start, re.DOTALL)
-    assert found is not None
+    actual = re.search(r"<style>(.*?)</style>", start, re.DOTALL)
+    assert actual is not None
 
     def hash_of(content: str) -> str:
         return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
     assert (
-        f"default-src 'none'; style-src 'sha256-{hash_of(found[1])}'; script-src 'sha256-{hash_of(script)}'; " in start
+        f"default-src 'none'; style-src 'sha256-{hash_of(actual[1])}'; script-src 'sha256-{hash_of(script)}'; " in start
     )
     assert "<title>&lt;a&gt;</title>" in start
     assert "script-src" not in page_start("a")

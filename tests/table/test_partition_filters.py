@@ -68,8 +68,8 @@ def test_duckdb_loses_no_row(case: str) -> None:
             column: Any = pc.field(name)
             left = rows.filter(column.is_null() if value is None else column == value)
             condition = f'"{name}" IS NULL' if value is None else f'"{name}" = ?'
-            found = connection.execute(f"SELECT count(*) FROM t WHERE {condition}", [] if value is None else [value])
-            assert found.fetchall() == [(left.num_rows,)]
+            actual = connection.execute(f"SELECT count(*) FROM t WHERE {condition}", [] if value is None else [value])
+            assert actual.fetchall() == [(left.num_rows,)]
 
 
 @pytest.mark.parametrize(("value", "keys"), MOVED_KEYS.items())
@@ -95,8 +95,8 @@ def test_rows_are_found_in_other_partitions_than_their_own(tmp_path: Path, value
     connection = duckdb.connect()
     attach(connection, str(tmp_path / "t"), name="t")
     for _ in range(2):
-        found = connection.execute("SELECT id FROM t WHERE part = ? ORDER BY id", [value]).fetchall()
-        assert [key for (key,) in found] == keys
+        actual = connection.execute("SELECT id FROM t WHERE part = ? ORDER BY id", [value]).fetchall()
+        assert [key for (key,) in actual] == keys
 
 
 def test_a_reader_can_promise_that_paths_tell_the_values(tmp_path: Path) -> None:

@@ -52,11 +52,11 @@ def test_both_merge_random_writes_alike(name: str) -> None:
     @given(base=base_rows(table), log=changes(table, "upsert", "upsert", "delete"))
     def check(base: Sequence[Row], log: Sequence[Change]) -> None:
         # The peer lets one that is below 0 win over a delete without an ordering value, which counts as 0.
-        assume(not any(one.row.get("_hoodie_is_deleted") and (one.row.get("ts") or 0) < 0 for one in log))
+        assume(not any(item.row.get("_hoodie_is_deleted") and (item.row.get("ts") or 0) < 0 for item in log))
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), table, base, log)
-            found, expected = through_bridge(Path(folder)), through_peer(Path(folder))
-            assert differences(expected.select(table.names), found.select(table.names)) == []
+            actual, expected = through_bridge(Path(folder)), through_peer(Path(folder))
+            assert differences(expected.select(table.names), actual.select(table.names)) == []
 
     check()
 

@@ -76,8 +76,8 @@ def test_ranges_before_the_first_ids_are_read_by_ids_nevertheless(name: str) -> 
     for rows, asked in ((in_logs, ANSWERED[name]), (pc.invert(in_logs), by_name)):
         chosen = expected.filter(rows)
         keys = chosen["_hoodie_record_key"]
-        ours = answer_to(asked)
-        assert differences(chosen, ours.filter(pc.is_in(ours["_hoodie_record_key"], keys))) == []
+        actual = answer_to(asked)
+        assert differences(chosen, actual.filter(pc.is_in(actual["_hoodie_record_key"], keys))) == []
 
 
 @pytest.mark.parametrize("name", sorted(BY_COMPLETION_TIMES))
@@ -138,8 +138,8 @@ def through_attach_all(table: Path, scratch: Path, options: Mapping[str, str]) -
     with duckdb.connect() as connection:
         rows = attach_all(connection, table.parent, "lake", options=options).sql(f'FROM lake."{table.name}"')
         assert rows is not None
-        found: pa.Table = rows.to_arrow_table()
-        return found
+        actual: pa.Table = rows.to_arrow_table()
+        return actual
 
 
 def through_polars(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
@@ -346,4 +346,4 @@ def test_ranges_of_requested_times_join() -> None:
     assert list(ranges.ordering_times) == requested
     assert ranges.next_after == requested[-1]
     rows = [table.incremental(begin, end) for begin, end in zip(["earliest", *requested], requested, strict=False)]
-    assert [one.next_after for one in rows] == requested
+    assert [row.next_after for row in rows] == requested

@@ -109,12 +109,12 @@ def test_files_that_are_gone_before_they_were_listed(table: Compacted, on_files_
     reads.append(lambda: opened.get(NAMES, on_files_gone=on_files_gone))
     table.compact()
     table.note_clean()
-    for one in reads:
+    for read in reads:
         if on_files_gone == OnFilesGone.REPLAN:
-            assert sorted_column(one(), "value") == ["2", "2"]
+            assert sorted_column(read(), "value") == ["2", "2"]
         else:
             with pytest.raises(InstantNotReadableError, match="since it was chosen"):
-                one()
+                read()
 
 
 def test_after_the_first_rows_it_is_an_error(table: Compacted) -> None:

@@ -170,9 +170,9 @@ def test_partial_updates_keep_shredded_values(tmp_path: Path) -> None:
     block = table.data_block(at(2), [{"id": "all", "ts": 2, "note": "new"}], only=["id", "ts", "note"])
     table.commit(at(2), wrote=[table.log_file(at(2), [block])])
     rows = opened(table).snapshot().to_table(filter=pc.field("id").isin(["all", "rest"])).to_pylist()
-    found = {row["id"]: (row["note"], in_json(decoded(**row["v"]))) for row in rows}
+    actual = {row["id"]: (row["note"], in_json(decoded(**row["v"]))) for row in rows}
     texts = {key: json.loads(text) for key, (text, _) in seen("spark_object", "spark").items() if text}
-    assert found == {"all": ("new", texts["all"]), "rest": (None, texts["rest"])}
+    assert actual == {"all": ("new", texts["all"]), "rest": (None, texts["rest"])}
 
 
 def test_a_shredded_value_within_a_struct_and_a_list(tmp_path: Path) -> None:
@@ -306,9 +306,9 @@ def test_no_engine_reads_such_a_base_file_itself(tmp_path: Path, name: str) -> N
     assert all("rebuilt from typed_value" in (reason or "") for reason in reasons)
     storage = Storage.open(str(table.folder))
     published = publish_table(storage, Scratch.open(str(tmp_path / "scratch")), locations=Locations(), builds=1)
-    found = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    actual = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
     expected = opened(table).snapshot().to_table()
-    assert {row["id"]: row["v"] for row in found.to_pylist()} == {row["id"]: row["v"] for row in expected.to_pylist()}
+    assert {row["id"]: row["v"] for row in actual.to_pylist()} == {row["id"]: row["v"] for row in expected.to_pylist()}
 
 
 def test_times_of_96_bits_are_no_part_of_a_variant(tmp_path: Path) -> None:

@@ -42,16 +42,19 @@ def test_what_a_table_says_of_itself(writer: TableWriter) -> None:
     assert table.schema.names == [*META_FIELDS, "id", "ts", "value"]
     assert table.config.table_version == writer.version
     assert [instant.requested_time for instant in table.timeline.commits()] == [at(1), at(2), at(3)]
-    assert [(piece.file_id, len(piece.log_files)) for piece in table.file_slices()] == [("f1-0", 1), ("f2-0", 0)]
-    assert [piece.file_id for piece in table.file_slices(at(2))] == ["f1-0"]
+    assert [(file_slice.file_id, len(file_slice.log_files)) for file_slice in table.file_slices()] == [
+        ("f1-0", 1),
+        ("f2-0", 0),
+    ]
+    assert [file_slice.file_id for file_slice in table.file_slices(at(2))] == ["f1-0"]
 
 
 def test_time_travel(writer: TableWriter) -> None:
     table = writer.open()
-    found = {
+    actual = {
         instant: sorted_column(table.snapshot(instant).to_table(), "value") for instant in (None, at(3), at(2), at(1))
     }
-    assert found == {None: ["three", "two"], at(3): ["three", "two"], at(2): ["two"], at(1): ["one"]}
+    assert actual == {None: ["three", "two"], at(3): ["three", "two"], at(2): ["two"], at(1): ["one"]}
     assert table.snapshot(at(2)).instant == at(2)
     assert table.read_optimized(at(2)).to_table().column("value").to_pylist() == ["one"]
 
@@ -83,16 +86,16 @@ def test_dates_and_datetimes_are_taken_wherever_an_instant_is(writer: TableWrite
         assert table.file_slices(again) == table.file_slices(text)
         assert table.read_context(again) == table.read_context(text)
         assert tools.history_of(table, "a", as_of=again).instant == text
-        ours = table.instant_range(again)
-        assert ours == table.instant_range(text)
+        actual = table.instant_range(again)
+        assert actual == table.instant_range(text)
         assert table.instant_range("earliest", again) == table.instant_range("earliest", text)
         assert table.incremental(again).to_table() == table.incremental(text).to_table()
-        ours = table.instant_range(date(2026, 1, 1), again)
-        assert ours.commits
-        assert ours == table.instant_range("2026-01-01", text)
+        actual = table.instant_range(date(2026, 1, 1), again)
+        assert actual.commits
+        assert actual == table.instant_range("2026-01-01", text)
         changes = table.changes(date(2026, 1, 1), again)
         assert changes.next_after == table.changes("2026-01-01", text).next_after
-        (base,) = (piece.base_path for piece in table.splits(text))
+        (base,) = (split.base_path for split in table.splits(text))
         assert base is not None
         assert table.file_columns(Path(base), again) == table.file_columns(base, text)
         for inspect in (inspect_table, inspect_files, inspect_file_slices, inspect_splits, inspect_columns):

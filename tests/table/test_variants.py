@@ -36,8 +36,8 @@ def test_duckdb_knows_the_type(query: GoldenQuery) -> None:
         attached = hudi_bridge.connectors.duckdb.attach(connection, str(query.table), name="t")
         if KNOWS_VARIANT:
             fields = "v.updated::BOOLEAN, v.new_field::INT"
-            found = attached.connection.sql(f"SELECT id, typeof(v), {fields} FROM t").fetchall()
-            assert found == [(1, "VARIANT", True, 123)]
+            actual = attached.connection.sql(f"SELECT id, typeof(v), {fields} FROM t").fetchall()
+            assert actual == [(1, "VARIANT", True, 123)]
         else:
             (kind,) = attached.connection.sql("SELECT v FROM t").types
             assert str(kind) == 'STRUCT("value" BLOB, metadata BLOB)'
@@ -48,6 +48,6 @@ def test_iceberg_clients_see_the_parts(query: GoldenQuery, tmp_path: Path) -> No
     published = publish_table(
         Storage.open(str(query.table)), Scratch.open(str(tmp_path / "scratch")), locations=Locations(), builds=1
     )
-    found = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
+    actual = StaticTable.from_metadata(published.metadata_location).scan().to_arrow()
     assert query.answer is not None
-    assert differences(pq.read_table(query.answer), found) == []
+    assert differences(pq.read_table(query.answer), actual) == []

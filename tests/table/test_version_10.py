@@ -71,7 +71,7 @@ def test_answers_of_hudi_hold_in_native_logs(tmp_path: Path, case: str, file_for
             query = QUERIES[key]
             wrong[query_id(key)] = differences(answer_of(query), rows_through_arrow(dataset_of(query, table), query))
     assert wrong
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: actual for name, actual in wrong.items() if actual} == {}
 
 
 @pytest.mark.parametrize("case", INDEXED)
@@ -79,9 +79,9 @@ def test_indexes_answer_as_in_version_9(tmp_path: Path, case: str) -> None:
     before, after = HudiTable.open(golden_table(case)), changed(case, tmp_path, "parquet").open()
     assert after.snapshot().explain().files_found_by == METADATA_TABLE
     for condition in INDEXED[case]:
-        expected, found = (table.snapshot().explain(condition) for table in (before, after))
-        assert len(found.slices) < len(after.file_slices())
-        assert (found.files_found_by, found.steps, found.slices_listed, len(found.slices)) == (
+        expected, actual = (table.snapshot().explain(condition) for table in (before, after))
+        assert len(actual.slices) < len(after.file_slices())
+        assert (actual.files_found_by, actual.steps, actual.slices_listed, len(actual.slices)) == (
             expected.files_found_by,
             expected.steps,
             expected.slices_listed,
@@ -98,8 +98,8 @@ def test_records_of_the_metadata_table_are_those_of_version_9(tmp_path: Path, ca
     for partition in tables[0].partitions:
         # The names of log files, which these two have, are others.
         if partition not in ("files", "column_stats"):
-            expected, found = (list(table.all(partition)) for table in tables)
-            assert [part.to_pylist() for part in found] == [part.to_pylist() for part in expected]
+            expected, actual = (list(table.all(partition)) for table in tables)
+            assert [part.to_pylist() for part in actual] == [part.to_pylist() for part in expected]
 
 
 def files_of(folder: Path) -> Iterator[Path]:

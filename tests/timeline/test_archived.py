@@ -111,13 +111,13 @@ def test_layout_1_lists_the_completed_instants_of_all_files(tmp_path: Path) -> N
 
 def test_layout_1_commit_metadata(tmp_path: Path) -> None:
     storage, config = archived_table(tmp_path, **two_log_files())
-    found = read_archived_commits(TableState.load(storage, config), [A, B, C, D, E])
-    assert {time: metadata.operation_type for time, metadata in found.items()} == {
+    actual = read_archived_commits(TableState.load(storage, config), [A, B, C, D, E])
+    assert {time: metadata.operation_type for time, metadata in actual.items()} == {
         A: "UPSERT",
         B: "",
         C: "CLUSTER",
     }
-    assert found[C].replaced_file_ids == (("a", ("f-0",)),)
+    assert actual[C].replaced_file_ids == (("a", ("f-0",)),)
     upsert = read_archived_commits(TableState.load(storage, config), [A]).get(A)
     assert upsert is not None
     assert upsert.schema_text == "{}"
@@ -221,8 +221,8 @@ def test_layout_2_reads_the_files_of_the_valid_manifest(tmp_path: Path) -> None:
 
 def test_layout_2_commit_metadata(tmp_path: Path) -> None:
     storage, config, history = lsm_table(tmp_path, two_lsm_files())
-    found = read_archived_commits(TableState.load(storage, config), {A, C, D})
-    assert {time: metadata.operation_type for time, metadata in found.items()} == {A: "", D: "UPSERT"}
+    actual = read_archived_commits(TableState.load(storage, config), {A, C, D})
+    assert {time: metadata.operation_type for time, metadata in actual.items()} == {A: "", D: "UPSERT"}
     # Only files that may hold the instant are opened.
     (history / f"{A}_{B}_1.parquet").unlink()
     assert list(read_archived_commits(TableState.load(storage, config), {D})) == [D]

@@ -49,9 +49,9 @@ def three_commits_v6(tmp_path: Path) -> TableWriter:
 
 
 def test_a_range_leaves_out_its_begin_and_includes_its_end(three_commits: TableWriter) -> None:
-    found = range_of(three_commits, completion_of(at(1)), completion_of(at(2)))
-    assert times(found) == [at(2)]
-    assert found.next_after == completion_of(at(2))
+    actual = range_of(three_commits, completion_of(at(1)), completion_of(at(2)))
+    assert times(actual) == [at(2)]
+    assert actual.next_after == completion_of(at(2))
 
 
 def test_commits_lie_where_they_completed(three_commits: TableWriter) -> None:
@@ -60,9 +60,9 @@ def test_commits_lie_where_they_completed(three_commits: TableWriter) -> None:
 
 
 def test_in_layout_1_commits_lie_where_they_were_requested(three_commits_v6: TableWriter) -> None:
-    found = range_of(three_commits_v6, at(1), at(2))
-    assert times(found) == [at(2)]
-    assert found.next_after == at(2)
+    actual = range_of(three_commits_v6, at(1), at(2))
+    assert times(actual) == [at(2)]
+    assert actual.next_after == at(2)
 
 
 @pytest.mark.parametrize("earliest", ["earliest", "Earliest", "0", "000", ZEROS])
@@ -79,9 +79,9 @@ def test_commits_come_in_the_order_of_their_completion(tmp_path: Path) -> None:
     writer = TableWriter(folder=tmp_path / "t").create()
     writer.commit(at(1), completed=at(8))
     writer.commit(at(2), completed=at(5))
-    found = range_of(writer, "earliest")
-    assert times(found) == [at(2), at(1)]
-    assert (found.next_after, found.last_requested) == (at(8), at(2))
+    actual = range_of(writer, "earliest")
+    assert times(actual) == [at(2), at(1)]
+    assert (actual.next_after, actual.last_requested) == (at(8), at(2))
     assert times(range_of(writer, at(5))) == [at(1)]
 
 
@@ -100,8 +100,8 @@ def test_an_empty_range_begins_anew_where_it_began(tmp_path: Path, version: int)
     writer = TableWriter(folder=tmp_path / "t", version=version).create()
     assert range_of(writer, "earliest").next_after == ZEROS
     writer.commit(at(1))
-    found = range_of(writer, at(7), at(8))
-    assert (times(found), found.next_after, found.last_requested) == ([], at(7), None)
+    actual = range_of(writer, at(7), at(8))
+    assert (times(actual), actual.next_after, actual.last_requested) == ([], at(7), None)
     assert range_of(writer, at(8), at(7)).next_after == at(8)
 
 
@@ -130,17 +130,17 @@ def test_a_write_that_runs_last_hides_nothing(three_commits_v6: TableWriter) -> 
 @pytest.mark.parametrize("case", ["d_archived_0150", "d_archived_120", "d_archived_v6_by120"])
 def test_archived_commits_are_found_and_read(case: str) -> None:
     state = state_of(golden_table(case))
-    found = resolve_range(state, "earliest")
+    actual = resolve_range(state, "earliest")
     first_active = state.timeline.commits()[0].requested_time
-    assert found.archived
-    assert max(found.archived) < first_active
-    assert len(found.archived) + len(state.timeline.commits()) == len(found.commits)
-    metadata = read_range_metadata(state, found)
-    assert metadata.keys() == found.commit_times
-    assert all(metadata[commit_time].write_stats for commit_time in found.archived)
-    start = found.commits[2]
+    assert actual.archived
+    assert max(actual.archived) < first_active
+    assert len(actual.archived) + len(state.timeline.commits()) == len(actual.commits)
+    metadata = read_range_metadata(state, actual)
+    assert metadata.keys() == actual.commit_times
+    assert all(metadata[commit_time].write_stats for commit_time in actual.archived)
+    start = actual.commits[2]
     later = resolve_range(state, start.completion_time or start.requested_time)
-    assert set(found.commits[3:]).issuperset(later.commits)
+    assert set(actual.commits[3:]).issuperset(later.commits)
 
 
 def test_a_range_on_the_active_timeline_does_not_read_the_history(tmp_path: Path) -> None:

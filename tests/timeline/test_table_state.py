@@ -32,8 +32,8 @@ def test_a_state_can_be_pickled_and_stays_small(tmp_path: Path) -> None:
     names = (f"20240102{number:06}000.deltacommit" for number in range(1000))
     state = state_of(tmp_path, f"{A}.commit", f"{B}.commit", *names)
     earlier = replace(state, timeline=state.timeline.without({B: Action.COMMIT}), instant=A)
-    for one in (state, earlier, state.as_of(A)):
-        pickled = pickle.dumps(one)
-        assert pickle.loads(pickled) == one
-        assert pickle.loads(pickled).timeline.is_committed(B) == one.timeline.is_committed(B)
+    for item in (state, earlier, state.as_of(A)):
+        pickled = pickle.dumps(item)
+        assert pickle.loads(pickled) == item
+        assert pickle.loads(pickled).timeline.is_committed(B) == item.timeline.is_committed(B)
         assert len(pickled) < 100 * len(state.timeline.instants)

@@ -15,13 +15,13 @@ def refused(folder: Path, layout: int, *instants: str, **files: bytes) -> list[t
     storage, config = make_layout_1(folder) if layout == 1 else make_table(folder)
     put(folder, config, **{f"t{name}": content for name, content in files.items()})
     state = TableState.load(storage, config)
-    found = []
+    actual = []
     for instant in instants:
         try:
             validate_time_travel(state.as_of(instant))
         except InstantNotReadableError as error:
-            found.append((error.instant, error.earliest))
-    return found
+            actual.append((error.instant, error.earliest))
+    return actual
 
 
 def test_without_clean_and_pending_writes_all_is_readable(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def timeline_of(*instants: Instant) -> Timeline:
 
 
 def spelled(timeline: Timeline) -> list[str]:
-    return [f"{one.requested_time} {one.action} {one.state.name}" for one in timeline.instants]
+    return [f"{instant.requested_time} {instant.action} {instant.state.name}" for instant in timeline.instants]
 
 
 def put_names(folder: Path, config: TableConfig, *names: str) -> None:
@@ -48,7 +48,7 @@ def test_layout_1(tmp_path: Path) -> None:
         f"{D} compaction REQUESTED",
         f"{E} commit INFLIGHT",
     ]
-    assert [one.requested_time for one in timeline.commits()] == [A, B, C]
+    assert [commit.requested_time for commit in timeline.commits()] == [A, B, C]
     assert timeline.completed() == timeline.commits()
     assert timeline.start == A
     assert timeline.completion_time_of(A) is None
@@ -92,7 +92,7 @@ def test_an_empty_timeline(tmp_path: Path) -> None:
 def test_a_savepoint_stands_beside_its_commit() -> None:
     timeline = timeline_of(done(A), done(B), done(B, Action.SAVEPOINT))
     assert len(timeline.instants) == 3
-    assert [one.requested_time for one in timeline.commits()] == [A, B]
+    assert [commit.requested_time for commit in timeline.commits()] == [A, B]
 
 
 def test_the_furthest_state_counts_in_any_order() -> None:
@@ -117,7 +117,7 @@ def test_pending() -> None:
         pending(D, Action.REPLACE_COMMIT),
         pending(E, Action.CLEAN),
     )
-    assert [one.requested_time for one in timeline.pending_commits()] == [B, D]
+    assert [pending_commit.requested_time for pending_commit in timeline.pending_commits()] == [B, D]
     assert timeline.pending(Action.COMPACTION) == (pending(C, Action.COMPACTION),)
 
 

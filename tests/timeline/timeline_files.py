@@ -87,8 +87,8 @@ def clean(earliest: str | None) -> bytes:
 
 
 def requested_replace(file_ids: list[str] | None) -> bytes:
-    piece = record_type("HoodieSliceInfo", {"partitionPath": TEXT, "fileId": TEXT})[1]
-    group = record_type("HoodieClusteringGroup", {"slices": list_of(piece)})[1]
+    part = record_type("HoodieSliceInfo", {"partitionPath": TEXT, "fileId": TEXT})[1]
+    group = record_type("HoodieClusteringGroup", {"slices": list_of(part)})[1]
     plan = record_type("HoodieClusteringPlan", {"inputGroups": list_of(group)})
     slices = [{"partitionPath": "a", "fileId": file_id} for file_id in file_ids or ()]
     value = {"inputGroups": [{"slices": slices}]} if file_ids is not None else None

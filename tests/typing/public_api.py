@@ -87,8 +87,8 @@ def count(dataset: HudiDataset) -> tuple[int, int]:
 
 
 def explain(dataset: HudiDataset) -> tuple[Explanation, list[str | None], list[str]]:
-    found: Explanation = dataset.explain(pc.field("city") == "sf", ["id"])
-    return found, [step.why_not for step in found.steps], [one.file_id for one in found.slices if one.base_bytes]
+    actual: Explanation = dataset.explain(pc.field("city") == "sf", ["id"])
+    return actual, [step.why_not for step in actual.steps], [item.file_id for item in actual.slices if item.base_bytes]
 
 
 def send_splits_to_executors(table: HudiTable) -> list[str]:
@@ -137,8 +137,8 @@ def look_at_the_timeline(table: HudiTable) -> list[str | None]:
 
 def look_at_the_files(table: HudiTable) -> int:
     slices: tuple[FileSlice, ...] = table.file_slices()
-    sizes = [one.base_file.size_bytes for one in slices if one.base_file is not None]
-    return sum(sizes) + sum(log.size_bytes for one in slices for log in one.log_files)
+    sizes = [item.base_file.size_bytes for item in slices if item.base_file is not None]
+    return sum(sizes) + sum(log.size_bytes for item in slices for log in item.log_files)
 
 
 def look_at_what_a_table_says_of_itself(table: HudiTable) -> bool:
@@ -149,8 +149,10 @@ def look_at_what_a_table_says_of_itself(table: HudiTable) -> bool:
 def look_at_the_schema(table: HudiTable) -> list[str]:
     versions: tuple[SchemaVersion, ...] = table.schema_history
     columns: tuple[FileColumns, ...] = table.file_columns(Path("sf/f1-0_0-1-1_20260131120000000.parquet"))
-    renamed = [str(change) for one in versions for change in one.changes if change.kind is SchemaChangeKind.RENAMED]
-    return renamed + [mapping.outcome for one in columns for mapping in one.columns]
+    renamed = [
+        str(change) for version in versions for change in version.changes if change.kind is SchemaChangeKind.RENAMED
+    ]
+    return renamed + [mapping.outcome for column in columns for mapping in column.columns]
 
 
 def follow_one_record(table: HudiTable) -> list[RecordVersion]:

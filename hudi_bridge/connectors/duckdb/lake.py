@@ -442,10 +442,10 @@ class Lake:
 
     def _with_instant(self, schema: str, word: str) -> _Asked | None:
         parsed = parse_table_name(word)
-        place = self._find(schema, parsed.table) if parsed.table != word else None
-        if place is None:
+        name = self._find(schema, parsed.table) if parsed.table != word else None
+        if name is None:
             return None
-        namespace, table = place
+        namespace, table = name
         view, read_optimized_as = word, None
         if parsed.query_type is QueryType.READ_OPTIMIZED:
             view, read_optimized_as = table if parsed.as_of is None else f"{table}@{parsed.as_of}", word

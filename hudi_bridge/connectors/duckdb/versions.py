@@ -84,15 +84,15 @@ def refusing_wrong_conditions(
 
     It raises QueryError for conditions that DuckDB may have got wrong.
     """
-    kept = {field.name for field in schema if _is_kept_from_arrow(field.type)}
-    if not kept:
+    unpushed = {field.name for field in schema if _is_kept_from_arrow(field.type)}
+    if not unpushed:
         return read
 
     def read_unless_wrong(names: Sequence[str], row_filter: pc.Expression | None) -> Iterable[pa.RecordBatch]:
         compared = set() if row_filter is None else set(_compared(parsed_filter(row_filter)))
         if row_filter is not None and None in compared:
             compared |= set(referenced_columns(row_filter, schema))
-        if wrong := sorted(kept & compared):
+        if wrong := sorted(unpushed & compared):
             raise QueryError(
                 f"condition on {wrong[0]}",
                 f"{row_filter}, with which DuckDB {duckdb.__version__} loses NaN",

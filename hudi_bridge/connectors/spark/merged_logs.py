@@ -159,10 +159,10 @@ class _KeptLogs(MergedLogs):
 
     def _blocks(self) -> DataFrame:
         blocks = self._batches.collected(BLOCKS_SCHEMA)
-        kept = _kept_blocks(self.slices)
-        if kept:
-            blocks = blocks.unionByName(self._batches.rows(BLOCKS, BLOCKS_SCHEMA, kept * _BLOCK_BYTES))
-        return broadcast(blocks) if kept <= _MAX_BROADCAST_BLOCKS else blocks
+        count = _kept_blocks(self.slices)
+        if count:
+            blocks = blocks.unionByName(self._batches.rows(BLOCKS, BLOCKS_SCHEMA, count * _BLOCK_BYTES))
+        return broadcast(blocks) if count <= _MAX_BROADCAST_BLOCKS else blocks
 
 
 class _CheckpointedLogs(MergedLogs):

@@ -190,7 +190,7 @@ class Diagnosis:
             ("table", subtitle(self)),
             ("findings", summary([self]) if self.findings else "none"),
         )
-        found = ("severity", "check", "where", "found", "expected", "what to do")
+        titles = ("severity", "check", "where", "found", "expected", "what to do")
         findings = (
             (finding.severity, finding.check, finding.place, finding.found, finding.expected, finding.remedy)
             for finding in self.findings
@@ -208,7 +208,7 @@ class Diagnosis:
             for cost in self.slices
             if cost.log_files
         )
-        tables = (html_of_rows("Findings", found, findings), html_of_rows("File slices with logs", costs, slices))
+        tables = (html_of_rows("Findings", titles, findings), html_of_rows("File slices with logs", costs, slices))
         return html_of_properties("Diagnosis", properties) + "".join(tables)
 
     def __str__(self) -> str:

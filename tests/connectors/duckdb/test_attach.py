@@ -187,12 +187,12 @@ def test_nothing_gets_into_a_database_file(in_file: duckdb.DuckDBPyConnection, t
 def test_a_table_of_the_same_name_is_neither_replaced_nor_hidden(
     connection: duckdb.DuckDBPyConnection, in_file: duckdb.DuckDBPyConnection, kind: str
 ) -> None:
-    for one in (connection, in_file):
-        one.execute(f"CREATE {kind} Trips_Files AS SELECT 7 AS x")
+    for item in (connection, in_file):
+        item.execute(f"CREATE {kind} Trips_Files AS SELECT 7 AS x")
         with pytest.raises(QueryError, match="Trips_Files"):
-            attach(one, golden_table(STORY), "trips")
-        assert one.execute("FROM trips_files").fetchall() == [(7,)]
-        assert one.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'trips'").fetchall() == [(0,)]
+            attach(item, golden_table(STORY), "trips")
+        assert item.execute("FROM trips_files").fetchall() == [(7,)]
+        assert item.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = 'trips'").fetchall() == [(0,)]
 
 
 def test_attaching_again_replaces_the_views(connection: duckdb.DuckDBPyConnection) -> None:
@@ -233,7 +233,7 @@ def test_time_travel_stays_where_it_is(connection: duckdb.DuckDBPyConnection) ->
 def test_instants_may_be_datetimes(connection: duckdb.DuckDBPyConnection) -> None:
     table = HudiTable.open(golden_table(STORY))
     first, second, *_ = table.timeline.commits()
-    moments = [datetime.strptime(one.requested_time, "%Y%m%d%H%M%S%f") for one in (first, second)]  # noqa: DTZ007
+    moments = [datetime.strptime(item.requested_time, "%Y%m%d%H%M%S%f") for item in (first, second)]  # noqa: DTZ007
     as_text = attach(connection, table, "texts", as_of=second.requested_time, after=first.requested_time)
     as_moments = attach(connection, table, "moments", as_of=moments[1], after=moments[0], up_to=date(2100, 1, 1))
     assert as_moments.instant == as_text.instant == second.requested_time
@@ -281,11 +281,11 @@ def test_pushed_down_conditions_mean_what_they_mean_to_duckdb(connection: duckdb
     matched = set()
     for _ in range(CONDITIONS_PER_TABLE):
         condition = random_condition(terms, choice)
-        found, expected = (
+        actual, expected = (
             connection.execute(f"SELECT _hoodie_record_key FROM {name} WHERE {condition} ORDER BY ALL").fetchall()
             for name in ("live", "copy")
         )
-        assert found == expected, condition
+        assert actual == expected, condition
         matched.add(len(expected))
     assert len(matched) > 3
 

@@ -37,7 +37,7 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
     store.keep("slice1", merged(1))
     shutil.rmtree(tmp_path / "cache")
     assert store.keep("slice2", merged(2)).rows.equals(merged(2).rows)
-    assert [len(one.deleted_positions) for one in store.find("slice2")] == [2]
+    assert [len(item.deleted_positions) for item in store.find("slice2")] == [2]
 
 
 def test_files_that_another_process_has_removed_do_not_stay_mapped(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_folder_that_takes_no_files_is_no_cache(
     store = FolderStore(tmp_path / "cache", 100_000)
     for number in (1, 2):
         assert store.keep(f"slice{number}", merged(number)).rows.equals(merged(number).rows)
-        assert [len(one.deleted_positions) for one in store.find(f"slice{number}")] == [number]
+        assert [len(item.deleted_positions) for item in store.find(f"slice{number}")] == [number]
     assert caplog.text.count("merges are kept in memory") == 1
     assert "No space left" in caplog.text
 

@@ -178,7 +178,7 @@ def test_positions_that_are_asked_for_before_the_columns_share_the_merge(
 
     monkeypatch.setattr(attached, "MergedRows", spy)
     attach(connection, partitioned(tmp_path / "t").folder, "trips")
-    (of_view,) = (one for one in of_views if one.has_positions)
+    (of_view,) = (view for view in of_views if view.has_positions)
     assert sum(batch.num_rows for batch in of_view.positions(of_view.positions_schema.names, None)) == 4
     assert connection.execute("SELECT count(*), max(ts) FROM trips").fetchall() == [(6, 2)]
     assert sorted(merged) == ["f0-0", "f1-0"]
@@ -277,8 +277,8 @@ def test_any_path_is_a_path(connection: duckdb.DuckDBPyConnection, tmp_path: Pat
     assert attached.plan()["trips"].is_native
     assert_shows(connection, table.folder)
     expected = HudiTable.open(table.folder).snapshot().to_table().filter(pc.field("part") == partition)
-    found = connection.execute("SELECT count(*) FROM trips WHERE part = ?", [partition]).fetchall()
-    assert found == [(expected.num_rows,)]
+    actual = connection.execute("SELECT count(*) FROM trips WHERE part = ?", [partition]).fetchall()
+    assert actual == [(expected.num_rows,)]
     assert connection.execute("SELECT count(*) FROM kept").fetchall() == [(1,)]
 
 

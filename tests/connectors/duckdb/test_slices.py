@@ -49,7 +49,7 @@ def test_duckdb_scans_every_base_file_that_it_reads_as_hudi_does() -> None:
                 assert plan.reason is None, case
                 native += plan.by_duckdb
                 for reason in plan.by_hudi_bridge:
-                    reasons[case] = next(known for known in (A_STRUCT_HAS_CHANGED, NOT_ITS_TYPE) if known in reason)
+                    reasons[case] = next(item for item in (A_STRUCT_HAS_CHANGED, NOT_ITS_TYPE) if item in reason)
     assert reasons == BY_HUDI_BRIDGE
     assert native >= NATIVE_SLICES
 

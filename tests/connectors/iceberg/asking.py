@@ -26,13 +26,13 @@ Serve = Callable[..., IcebergService]
 def written_tables(lake: Path) -> dict[str, TableWriter]:
     """The tables, below a folder, which have a log file each."""
     written = {}
-    for place in TABLES:
-        table = TableWriter(folder=lake / place).create()
-        table.base_file(at(1), [{"id": key, "ts": 1, "value": place} for key in "abc"])
+    for location in TABLES:
+        table = TableWriter(folder=lake / location).create()
+        table.base_file(at(1), [{"id": key, "ts": 1, "value": location} for key in "abc"])
         table.commit(at(1))
         table.log_file(at(2), [table.data_block(at(2), [{"id": "b", "ts": 2, "value": "new"}])])
         table.commit(at(2))
-        written[place] = table
+        written[location] = table
     return written
 
 
@@ -73,7 +73,7 @@ DATA, DELETES = 0, 1
 
 def row_ids(snapshot: dict[str, Any]) -> dict[str, range]:
     """The ids of the rows of each data file, by the rules of the specification: missing ones are inherited."""
-    found = {}
+    actual = {}
     for listed in avro(snapshot["manifest-list"])[1]:
         if listed["content"] == DATA:
             following = listed["first_row_id"]
@@ -82,8 +82,8 @@ def row_ids(snapshot: dict[str, Any]) -> dict[str, range]:
                 first = file["first_row_id"]
                 if first is None:
                     first, following = following, following + file["record_count"]
-                found[file["file_path"]] = range(first, first + file["record_count"])
-    return found
+                actual[file["file_path"]] = range(first, first + file["record_count"])
+    return actual
 
 
 def avro(location: str) -> tuple[dict[str, str], Sequence[dict[str, Any]]]:

@@ -40,8 +40,8 @@ def differences_of_rows(query: GoldenQuery, catalog: RestCatalog) -> list[str]:
     """How the rows of a query through PyIceberg differ from those of Hudi."""
     conditions = [OPERATORS[sign](column, value) for column, sign, value in query.comparisons]
     row_filter = reduce(expressions.And, conditions) if conditions else expressions.AlwaysTrue()
-    found = rows(catalog.load_table((query.case, name_of(query))), row_filter=row_filter)
-    return differences(as_pyiceberg_has_it(answer_of(query)), as_pyiceberg_has_it(found))
+    actual = rows(catalog.load_table((query.case, name_of(query))), row_filter=row_filter)
+    return differences(as_pyiceberg_has_it(answer_of(query)), as_pyiceberg_has_it(actual))
 
 
 def name_of(query: GoldenQuery) -> str:

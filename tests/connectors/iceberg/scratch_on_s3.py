@@ -37,7 +37,7 @@ def store(endpoint: str) -> Any:
 
 def names(endpoint: str, folder: str) -> set[str]:
     listing = store(endpoint).list_objects_v2(Bucket="views", Prefix=f"t/{folder}/")
-    return {one["Key"].rpartition("/")[2] for one in listing.get("Contents", ())} - {""}
+    return {item["Key"].rpartition("/")[2] for item in listing.get("Contents", ())} - {""}
 
 
 def iceberg_rows(published: Published, endpoint: str) -> pa.Table:

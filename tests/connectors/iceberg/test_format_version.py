@@ -128,7 +128,10 @@ def test_manifests_are_those_of_version_3(table: TableWriter, tmp_path: Path, bu
     assert (snapshot["first-row-id"], snapshot["added-rows"]) == (0, 18)
     header, manifests = avro(snapshot["manifest-list"])
     assert (header["format-version"], header["first-row-id"]) == ("3", "0")
-    assert [(one["content"], one["first_row_id"] is None) for one in manifests] == [(DATA, False), (DELETES, True)]
+    assert [(manifest["content"], manifest["first_row_id"] is None) for manifest in manifests] == [
+        (DATA, False),
+        (DELETES, True),
+    ]
     for listed in manifests:
         header, entries = avro(listed["manifest_path"])
         assert header["format-version"] == "3"
@@ -173,14 +176,16 @@ def test_a_row_keeps_its_id_and_no_other_gets_it(
         assert all(given_ids.get(path, one) == one for path, one in ids.items())
         added = [one for path, one in ids.items() if path not in given_ids]
         assert sum(map(len, added)) == snapshot["added-rows"]
-        assert all(one.start >= snapshot["first-row-id"] for one in added)
-        assert all(one.stop <= metadata["next-row-id"] for one in ids.values())
+        assert all(item.start >= snapshot["first-row-id"] for item in added)
+        assert all(item.stop <= metadata["next-row-id"] for item in ids.values())
         given_ids |= ids
         earlier = json.loads(own.load(at(commit - 1)).metadata)["snapshots"][-1]
-        ranges += [range(one["first-row-id"], one["first-row-id"] + one["added-rows"]) for one in (snapshot, earlier)]
+        ranges += [
+            range(item["first-row-id"], item["first-row-id"] + item["added-rows"]) for item in (snapshot, earlier)
+        ]
     assert all(one.stop == following.start for one, following in pairwise(ranges))
     # The first of the earlier snapshots has base files alone, which have ids.
-    assert [not one for one in ranges] == [number == 1 for number in range(len(ranges))]
+    assert [not item for item in ranges] == [number == 1 for number in range(len(ranges))]
 
 
 def test_rows_of_a_copy_keep_their_ids_and_the_commit_of_the_base_file(
@@ -223,17 +228,17 @@ def test_a_slice_that_changes_gets_a_new_vector_and_the_others_keep_theirs(
     """Vectors stay as long as a snapshot that is kept refers to them."""
     own = Client(table, tmp_path / "scratch", builders, format_version=V3, keep=2, keep_seconds=0)
     own.load()
-    found = [vectors(own)]
+    actual = [vectors(own)]
     for commit in (3, 4):
         update(table, commit, 0)
         table.commit(at(commit))
         published = own.load()
-        found.append(vectors(own))
+        actual.append(vectors(own))
         assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
         earlier = iceberg_rows(published, snapshot_id=int(at(commit - 1)))
         assert differences(table.open().snapshot(at(commit - 1)).to_table(), earlier) == []
-    assert [len(one) for one in found] == [3, 4, 4]
-    assert len(found[0] & found[1] & found[2]) == 2
+    assert [len(item) for item in actual] == [3, 4, 4]
+    assert len(actual[0] & actual[1] & actual[2]) == 2
 
 
 def test_a_table_of_version_2_is_upgraded_by_a_restart(
@@ -245,10 +250,10 @@ def test_a_table_of_version_2_is_upgraded_by_a_restart(
     table.commit(at(3))
     published = Client(table, tmp_path / "scratch", builders, format_version=V3).load()
     metadata = json.loads(published.metadata)
-    assert [one.get("first-row-id") for one in metadata["snapshots"]] == [None, None, 0]
+    assert [item.get("first-row-id") for item in metadata["snapshots"]] == [None, None, 0]
     for commit in (1, 2, 3):
-        found = iceberg_rows(published, snapshot_id=int(at(commit)))
-        assert differences(table.open().snapshot(at(commit)).to_table(), found) == []
+        actual = iceberg_rows(published, snapshot_id=int(at(commit)))
+        assert differences(table.open().snapshot(at(commit)).to_table(), actual) == []
     # Back again, clients of version 2 are not shown what they cannot read.
     for commit, version in ((4, V3), (5, FormatVersion.V2)):
         update(table, commit, 0)
@@ -256,7 +261,7 @@ def test_a_table_of_version_2_is_upgraded_by_a_restart(
         published = Client(table, tmp_path / "scratch", builders, format_version=version).load()
     metadata = json.loads(published.metadata)
     assert (metadata["format-version"], "next-row-id" in metadata) == (2, False)
-    built = [one["snapshot-id"] for one in metadata["snapshots"] if "not-built" not in one["manifest-list"]]
+    built = [item["snapshot-id"] for item in metadata["snapshots"] if "not-built" not in item["manifest-list"]]
     assert built == [int(at(commit)) for commit in (1, 2, 5)]
     assert differences(table.open().snapshot().to_table(), iceberg_rows(published)) == []
 
@@ -264,8 +269,8 @@ def test_a_table_of_version_2_is_upgraded_by_a_restart(
 def test_a_published_folder_is_upgraded_and_not_downgraded(table: TableWriter, tmp_path: Path) -> None:
     expected = table.open().snapshot().to_table()
     for version in (2, 3, 3):
-        place = publish(table, tmp_path / "published", FormatVersion(version))
-        published = StaticTable.from_metadata(place)
+        position = publish(table, tmp_path / "published", FormatVersion(version))
+        published = StaticTable.from_metadata(position)
         assert published.format_version == version
         assert differences(expected, published.scan().to_arrow()) == []
     before = sorted((tmp_path / "published").rglob("*"))

@@ -145,9 +145,9 @@ def test_bounds_are_those_of_the_footer(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({name: column}), tmp_path / "file.parquet", row_group_size=2)
     footer = pq.read_metadata(tmp_path / "file.parquet")
     described = data_file("file:///x", 1, footer, columns.schema, columns.ids, None)
-    found: Any = columns.schema.find_type(100)
-    assert from_bytes(found, described.lower_bounds[100]) == least
-    assert from_bytes(found, described.upper_bounds[100]) == greatest
+    actual: Any = columns.schema.find_type(100)
+    assert from_bytes(actual, described.lower_bounds[100]) == least
+    assert from_bytes(actual, described.upper_bounds[100]) == greatest
     assert described.null_counts == {100: column.null_count}
     assert described.value_counts == {100: len(values)}
     assert described.column_sizes == {

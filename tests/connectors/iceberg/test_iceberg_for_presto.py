@@ -52,7 +52,7 @@ def one_column(folder: Path, kind: Any, value: Any, change: Callable[[Any], Any]
 def as_presto_reads(published: PublishedTable) -> pa.Table:
     """The rows of all data files by the names of the newest columns, for a table with no deletes of positions."""
     table = StaticTable.from_metadata(published.metadata_location)
-    (snapshot,) = [one for one in table.snapshots() if one.snapshot_id == table.metadata.current_snapshot_id]
+    (snapshot,) = [item for item in table.snapshots() if item.snapshot_id == table.metadata.current_snapshot_id]
     assert snapshot.summary is not None
     schema = table.schema().as_arrow()
     parts = []
@@ -137,9 +137,9 @@ def test_times_are_exact(tmp_path: Path, name: str) -> None:
     kind, value, expected_type, expected = TYPES[name]
     table = one_column(tmp_path / "table", kind, value)
     published = publish(table.folder, tmp_path / "published", FOR_PRESTO)
-    found = StaticTable.from_metadata(published.metadata_location)
-    assert str(found.schema().find_type("c")) == expected_type
-    assert as_presto_reads(published)["c"].cast(found.schema().as_arrow().field("c").type).to_pylist() == [expected]
+    actual = StaticTable.from_metadata(published.metadata_location)
+    assert str(actual.schema().find_type("c")) == expected_type
+    assert as_presto_reads(published)["c"].cast(actual.schema().as_arrow().field("c").type).to_pylist() == [expected]
 
 
 def test_files_for_presto_have_no_dictionaries(tmp_path: Path) -> None:
@@ -160,12 +160,12 @@ def test_cut_timestamps_have_no_bounds(tmp_path: Path) -> None:
     (path,) = table.folder.glob("*.parquet")
     published = publish(table.folder, tmp_path / "published", replace(FOR_PRESTO, cut_times=True))
     assert published.notes == ("Presto cuts these timestamps to milliseconds: c",)
-    found = StaticTable.from_metadata(published.metadata_location)
-    column = found.schema().find_field("c")
+    actual = StaticTable.from_metadata(published.metadata_location)
+    column = actual.schema().find_field("c")
     assert str(column.field_type) == "timestamp"
-    (task,) = found.scan().plan_files()
+    (task,) = actual.scan().plan_files()
     assert task.file.file_path == f"file://{path}"
-    assert found.schema().find_field("ts").field_id in task.file.lower_bounds
+    assert actual.schema().find_field("ts").field_id in task.file.lower_bounds
     assert column.field_id not in task.file.lower_bounds.keys() | task.file.upper_bounds.keys()
 
 
@@ -204,7 +204,7 @@ def test_slices_for_one_client_are_not_those_for_another() -> None:
     }
     assert others.keys() == {field.name for field in fields(Rewriting)}
     settings = [Rewriting(), *(Rewriting(**{name: value}) for name, value in others.items())]
-    assert len({identity(one) for one in settings}) == len(settings)
+    assert len({identity(setting) for setting in settings}) == len(settings)
 
 
 NOTES: Mapping[str, tuple[Any, Any, Any, tuple[str, ...]]] = {
@@ -313,9 +313,9 @@ def test_files_have_partitions_for_all_clients_but_presto(tmp_path: Path) -> Non
     table = partitioned_table(tmp_path / "table").folder
     for rewriting, lengths in ((Rewriting(), [0, 1]), (FOR_PRESTO, [0, 0])):
         published = publish(table, tmp_path / str(rewriting.client), rewriting)
-        found = StaticTable.from_metadata(published.metadata_location)
-        assert sorted(len(task.file.partition) for task in found.scan().plan_files()) == lengths
-        (task,) = found.scan(row_filter="part = 'y'").plan_files()
+        actual = StaticTable.from_metadata(published.metadata_location)
+        assert sorted(len(task.file.partition) for task in actual.scan().plan_files()) == lengths
+        (task,) = actual.scan(row_filter="part = 'y'").plan_files()
         assert "/f2-0_" in task.file.file_path
         warned = "Presto 0.287: reads part as null in 1 data file; --for presto mends this"
         assert (warned in published.notes) is (rewriting == Rewriting())

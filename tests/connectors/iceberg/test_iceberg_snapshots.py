@@ -145,14 +145,14 @@ def test_a_time_never_finds_an_older_snapshot_than_the_commit_before_it(
     times = {entry.snapshot_id: entry.timestamp_ms for entry in iceberg.history()}
     assert list(times) == [int(at(1)), int(at(2)), int(at(3))]
     # No snapshot of the second commit has been built; clients choose by the log or by the snapshots.
-    assert [(one.snapshot_id, one.timestamp_ms) for one in iceberg.snapshots()] == list(times.items())
+    assert [(snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in iceberg.snapshots()] == list(times.items())
     unbuilt = iceberg.snapshot_as_of_timestamp(times[int(at(2))])
     assert unbuilt is not None
     with pytest.raises(FileNotFoundError, match=f"snapshot-{at(2)}-is-not-built-yet"):
         iceberg.scan(snapshot_id=unbuilt.snapshot_id).to_arrow()
-    found = iceberg.snapshot_as_of_timestamp(times[int(at(2))] - 1)
-    assert found is not None
-    assert found.snapshot_id == int(at(1))
+    actual = iceberg.snapshot_as_of_timestamp(times[int(at(2))] - 1)
+    assert actual is not None
+    assert actual.snapshot_id == int(at(1))
 
 
 def test_following_builds_a_snapshot_of_each_commit(
@@ -301,7 +301,7 @@ def test_many_clients_wait_for_one_build(table: TableWriter, tmp_path: Path, bui
     client = Client(table, tmp_path / "scratch", builders)
     with ThreadPoolExecutor(8) as clients:
         published = list(clients.map(lambda _: client.load(), range(8)))
-    assert all(one == published[0] for one in published)
+    assert all(item == published[0] for item in published)
     assert client.built == SLICES
 
 
@@ -392,7 +392,7 @@ def test_position_deletes_are_sorted_and_of_one_file(
         assert len(set(deletes["file_path"].to_pylist())) == 1
         assert deletes["pos"].to_pylist() == [0, 1]
         stored = pq.read_metadata(tmp_path / "scratch" / "data" / name).row_group(0)
-        assert [stored.column(place).has_dictionary_page for place in (0, 1)] == [True, False]
+        assert [stored.column(location).has_dictionary_page for location in (0, 1)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -555,8 +555,8 @@ def test_loads_that_wait_share_the_one_that_began_after_they_came(
             time.sleep(0.01)
         may_end.set()
         # The first had begun before the others came.
-        found = {other.result().location for other in others}
-        assert len(found) == 1
-        assert first.result().location not in found
+        actual = {other.result().location for other in others}
+        assert len(actual) == 1
+        assert first.result().location not in actual
     monkeypatch.undo()
-    assert client.load().location not in found
+    assert client.load().location not in actual

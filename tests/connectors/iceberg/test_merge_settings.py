@@ -57,8 +57,8 @@ def test_options_make_a_view_what_hudi_returns_with_them(tmp_path: Path, text: s
     roots = [golden_case("b_spark_merger_0150").parent]
     merging = MergingByTable.parse([text], {}, Roots.of(list(map(str, roots)), []).find_by_name)
     with running(service_options(tmp_path / "scratch", roots, merging=merging)) as service:
-        found = rows(client(service).load_table(("b_spark_merger_0150", "table")))
-    assert differences(answer_of(QUERIES["b_spark_merger_0150", 0]), found) == []
+        actual = rows(client(service).load_table(("b_spark_merger_0150", "table")))
+    assert differences(answer_of(QUERIES["b_spark_merger_0150", 0]), actual) == []
 
 
 def test_a_payload_is_found_by_the_class_that_a_table_names(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_nothing_is_used_again_that_another_payload_has_merged(tmp_path: Path) -
                 settings,
                 MergeSettings(payloads={CLASS: payload}),
             )
-            found = StaticTable.from_metadata(snapshots.load().location).scan().to_arrow()
-        assert sums(found) == {"a": expected, "b": 5}
+            actual = StaticTable.from_metadata(snapshots.load().location).scan().to_arrow()
+        assert sums(actual) == {"a": expected, "b": 5}
         assert tally.value("slices_built_total") == built
 
 

@@ -89,19 +89,19 @@ def test_processes_that_share_a_folder_give_disjoint_ids(table: TableWriter, tmp
             table.commit(at(commit))
             instants = [None, None] if commit % 2 else [None, at(commit - 1)]
             loaded = list(pool.map(lambda pair: pair[0].load(pair[1]), zip(both, instants, strict=True)))
-            for one in loaded:
-                for snapshot_id in built_snapshots(one):
-                    snapshot = one.snapshot_by_id(snapshot_id)
+            for item in loaded:
+                for snapshot_id in built_snapshots(item):
+                    snapshot = item.snapshot_by_id(snapshot_id)
                     assert snapshot is not None
                     for path, ids in row_ids({"manifest-list": snapshot.manifest_list}).items():
                         given.setdefault(path, set()).add(ids)
             both[commit % 2].kill()
             both[commit % 2].start()
-        newest = [row_ids({"manifest-list": one.load().metadata.snapshots[-1].manifest_list}) for one in both]
+        newest = [row_ids({"manifest-list": item.load().metadata.snapshots[-1].manifest_list}) for item in both]
         assert newest[0] == newest[1]
         assert differences(table.open().snapshot().to_table(), both[0].load().scan().to_arrow()) == []
     assert len(given) > SLICES
-    assert are_disjoint(one for ranges in given.values() for one in ranges)
+    assert are_disjoint(item for ranges in given.values() for item in ranges)
 
 
 class Turns:
@@ -144,8 +144,8 @@ class TurnsOfScratch:
         self._turns = turns
 
     def names(self, folder: str) -> tuple[str, ...]:
-        found: tuple[str, ...] = self._turns.use(lambda: tuple(sorted(self._turns.files)))
-        return tuple(name.removeprefix(f"{folder}/") for name in found)
+        actual: tuple[str, ...] = self._turns.use(lambda: tuple(sorted(self._turns.files)))
+        return tuple(name.removeprefix(f"{folder}/") for name in actual)
 
     def write(self, name: str, _: bytes) -> None:
         self._turns.use(lambda: self._turns.files.add(name))
@@ -169,10 +169,10 @@ def test_claims_are_disjoint_in_whatever_order_services_come() -> None:
                 turns.leave()
 
         with ThreadPoolExecutor(len(counts)) as services:
-            found = [one for ranges in services.map(claim, counts) for one in ranges]
-        assert len(found) == 6
-        assert min(one.start for one in found) >= 5
-        assert are_disjoint(found)
+            actual = [item for ranges in services.map(claim, counts) for item in ranges]
+        assert len(actual) == 6
+        assert min(item.start for item in actual) >= 5
+        assert are_disjoint(actual)
 
 
 @pytest.fixture
@@ -200,11 +200,11 @@ def test_services_claim_ids_in_a_store(table: TableWriter, endpoint: str, builde
             table.commit(at(commit))
         loaded.append(Client(table, scratch, builders, format_version=V3).load())
     ranges = [
-        range(one["first-row-id"], one["first-row-id"] + one["added-rows"])
-        for one in json.loads(loaded[-1].metadata)["snapshots"]
-        if one["snapshot-id"] >= int(at(2))
+        range(load["first-row-id"], load["first-row-id"] + load["added-rows"])
+        for load in json.loads(loaded[-1].metadata)["snapshots"]
+        if load["snapshot-id"] >= int(at(2))
     ]
-    assert [one.start for one in ranges] == [0, ranges[0].stop, ranges[1].stop]
+    assert [item.start for item in ranges] == [0, ranges[0].stop, ranges[1].stop]
     assert all(ranges)
     (claim,) = names(endpoint, Folder.CLAIMS)
     assert claim.startswith(f"{ranges[-1].start}-{ranges[-1].stop}-")

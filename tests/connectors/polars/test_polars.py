@@ -63,9 +63,9 @@ def test_rows_are_those_of_hudi(engine: Engine) -> None:
     answers = golden_case(STORY) / "expected"
     table = golden_table(STORY)
     for rows, answer in ((scan(table), "snapshot"), (scan(table, read_optimized=True), "read_optimized")):
-        found = rows.collect(engine=engine)
-        assert differences(pq.read_table(answers / f"{answer}.parquet"), found.to_arrow()) == []
-        assert found.schema == rows.collect_schema()
+        actual = rows.collect(engine=engine)
+        assert differences(pq.read_table(answers / f"{answer}.parquet"), actual.to_arrow()) == []
+        assert actual.schema == rows.collect_schema()
 
 
 def test_the_schema_is_known_without_reading_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_changes_are_rows_as_well() -> None:
 
 def test_columns_and_conditions_reach_the_files(engine: Engine, columns_read: list[set[str]]) -> None:
     table = HudiTable.open(golden_table("h_column_stats_120"))
-    files = sum(piece.base_file is not None for piece in table.file_slices())
+    files = sum(file_slice.base_file is not None for file_slice in table.file_slices())
     conditions = (pl.col("id") == "k00002") & pl.col("name").str.starts_with("base")
     query = scan(table).filter(conditions).select(pl.col("qty").sum())
     plan = query.explain()
@@ -131,13 +131,13 @@ def test_partitions_that_a_condition_rules_out_are_not_read(engine: Engine, monk
     scanner = HudiDataset.scanner
 
     def spy(self: HudiDataset, columns: Any, filter: Any) -> Any:  # noqa: A002 - as there
-        asked.append({piece.partition_path for split in self.splits(filter) for piece in split.slices})
+        asked.append({part.partition_path for split in self.splits(filter) for part in split.slices})
         return scanner(self, columns, filter)
 
     monkeypatch.setattr(HudiDataset, "scanner", spy)
     rows = scan(golden_table(STORY))
-    found = rows.filter(pl.col("part").is_in(["a", "b"]), pl.col("price") > 0).select("part").unique()
-    assert set(found.collect(engine=engine)["part"]) == {"a", "b"}
+    actual = rows.filter(pl.col("part").is_in(["a", "b"]), pl.col("price") > 0).select("part").unique()
+    assert set(actual.collect(engine=engine)["part"]) == {"a", "b"}
     assert asked == [{"a", "b"}]
 
 
@@ -326,9 +326,9 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
 def test_conditions_mean_what_they_mean_to_polars(awkward: HudiTable, predicate: pl.Expr) -> None:
     live = scan(awkward)
     copy = pl.DataFrame(awkward.snapshot().to_table())
-    found = live.filter(predicate).select("id").collect()
+    actual = live.filter(predicate).select("id").collect()
     expected = copy.filter(predicate).select("id")
-    assert sorted(found["id"]) == sorted(expected["id"])
+    assert sorted(actual["id"]) == sorted(expected["id"])
 
 
 NAMED: list[tuple[str, Any]] = [
@@ -427,8 +427,8 @@ def handed_over(predicate: pl.Expr) -> pl.Expr:
         yield pl.DataFrame(COLUMNS.empty_table()).select(columns or COLUMNS.names)
 
     register_io_source(source, schema=columns_of(COLUMNS)).filter(predicate).collect()
-    [found] = given
-    return pl.lit(True) if found is None else found
+    [actual] = given
+    return pl.lit(True) if actual is None else actual
 
 
 @pytest.mark.parametrize(
@@ -444,17 +444,17 @@ def handed_over(predicate: pl.Expr) -> pl.Expr:
 def test_rows_count_where_no_column_is_needed(ask: Callable[[pl.LazyFrame], pl.LazyFrame], engine: Engine) -> None:
     rows = scan(golden_table(STORY))
     in_memory = rows.collect().lazy()
-    found = ask(rows).collect(engine=engine)
-    assert found.height > 0
-    assert sorted(found.rows()) == sorted(ask(in_memory).collect().rows())
+    actual = ask(rows).collect(engine=engine)
+    assert actual.height > 0
+    assert sorted(actual.rows()) == sorted(ask(in_memory).collect().rows())
 
 
 def test_a_condition_after_the_first_rows_is_not_before_them(engine: Engine) -> None:
     rows = scan(golden_table(STORY))
     first = rows.head(20).select("id", "ts").collect(engine="in-memory")
     middle = sorted(first["id"])[10]
-    found = rows.head(20).filter(pl.col("id") > middle).select("id").collect(engine=engine)
-    assert sorted(found["id"]) == sorted(one for one in first["id"] if one > middle) != []
+    actual = rows.head(20).filter(pl.col("id") > middle).select("id").collect(engine=engine)
+    assert sorted(actual["id"]) == sorted(item for item in first["id"] if item > middle) != []
     assert rows.filter(pl.col("id") > middle).head(20).collect(engine=engine).height == 20
 
 

@@ -32,8 +32,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.engine("polars")
 def test_polars_rows_are_those_of_hudi(key: Key) -> None:
     query = QUERIES[key]
-    found = rows_through_polars(dataset_of(query), query)
-    assert differences(answer_of(query), found) == []
+    actual = rows_through_polars(dataset_of(query), query)
+    assert differences(answer_of(query), actual) == []
 
 
 def rows_through_polars(dataset: HudiDataset, query: GoldenQuery) -> pa.Table:

@@ -60,14 +60,14 @@ def main(table: str, folder: Path) -> None:
         "format": spark.read.format("hudi_bridge").option("maxPartitionBytes", "1").load(table),
         "read": read(spark, table, options={"maxPartitionBytes": "1"}),
     }
-    found: dict[str, object] = {}
+    actual: dict[str, object] = {}
     for name, frame in frames.items():
         watched = frame.mapInArrow(partial(observed, folder, name == "read"), frame.schema)
-        found[name] = sorted(row[0] for row in watched.select("_hoodie_record_key").collect())
-        found[f"executors of {name}"] = len(list(folder.glob("executor-*")))
-    keys = spark.createDataFrame([(key,) for key in (*map(str, found["read"]), "nowhere")], "k string")  # type: ignore[call-overload]
-    found["located"] = sorted(row.record_key for row in locate_keys(spark, table, keys).collect() if row.file_id)
-    print(json.dumps(found))  # noqa: T201 - what the test reads
+        actual[name] = sorted(row[0] for row in watched.select("_hoodie_record_key").collect())
+        actual[f"executors of {name}"] = len(list(folder.glob("executor-*")))
+    keys = spark.createDataFrame([(key,) for key in (*map(str, actual["read"]), "nowhere")], "k string")  # type: ignore[call-overload]
+    actual["located"] = sorted(row.record_key for row in locate_keys(spark, table, keys).collect() if row.file_id)
+    print(json.dumps(actual))  # noqa: T201 - what the test reads
     spark.stop()
 
 

@@ -10,10 +10,10 @@ from pyspark.sql.functions import expr, lit
 def ids_by_condition(frames: Mapping[str, DataFrame], column: str = "id") -> dict[str, list[str]]:
     """The ids, sorted, of the rows of each DataFrame that pass its condition: filters of their own, in one action."""
     parts = [frame.where(condition).select(lit(condition), column) for condition, frame in frames.items()]
-    found: dict[str, list[str]] = {condition: [] for condition in frames}
+    actual: dict[str, list[str]] = {condition: [] for condition in frames}
     for condition, key in reduce(DataFrame.union, parts).collect():
-        found[condition].append(key)
-    return {condition: sorted(keys) for condition, keys in found.items()}
+        actual[condition].append(key)
+    return {condition: sorted(keys) for condition, keys in actual.items()}
 
 
 def ids_where_true(frame: DataFrame, conditions: Sequence[str], column: str = "id") -> dict[str, list[str]]:

@@ -49,7 +49,7 @@ MERGED = [("b", "new"), ("c", None), ("d", "x"), ("e", None)]
 
 
 def values(frame: DataFrame) -> list[Any]:
-    return sorted((one["id"], one["value"]) for one in frame.collect())
+    return sorted((item["id"], item["value"]) for item in frame.collect())
 
 
 def plan_of(frame: DataFrame) -> str:

@@ -22,8 +22,10 @@ def test_a_key_is_found_in_just_the_ranges_that_hold_it_in_either_order(letters:
     for _ in range(50):
         ranges = [KeyRange(least=word(), greatest=word(), index=index) for index in range(choice.randint(0, 30))]
         tree = KeyRangeTree.of(ranges)
-        for key in [word() for _ in range(20)] + [one.least for one in ranges] + [one.greatest for one in ranges]:
-            expected = [one.index for one in ranges if in_order(key, one, "utf-8") or in_order(key, one, "utf-16-be")]
+        for key in [word() for _ in range(20)] + [item.least for item in ranges] + [item.greatest for item in ranges]:
+            expected = [
+                item.index for item in ranges if in_order(key, item, "utf-8") or in_order(key, item, "utf-16-be")
+            ]
             assert tree.indexes(key) == expected
 
 

@@ -126,7 +126,7 @@ def test_random_tables_and_conditions(
             assert differences(rows, frame.toArrow()) == []
             assert ids_by_condition(dict.fromkeys(expected, frame)) == expected
             given_one = {condition: read(spark, table.path, filter=condition) for condition in sorted(conditions)[:2]}
-            found = ids_by_condition(given_one)
-            assert found == {condition: expected[condition] for condition in found}
+            actual = ids_by_condition(given_one)
+            assert actual == {condition: expected[condition] for condition in actual}
 
     check()

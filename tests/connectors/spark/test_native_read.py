@@ -78,7 +78,7 @@ def test_every_use_of_a_frame_has_its_own_columns_and_filters(spark: SparkSessio
     assert frame.where("value = 'x'").count() == 1
     assert frame.count() == 4
     assert frame.alias("l").join(frame.where("value IS NULL").alias("r"), "id").count() == 2
-    assert [one["id"] for one in frame.exceptAll(frame.where("id < 'd'")).select("id").sort("id").collect()] == [
+    assert [item["id"] for item in frame.exceptAll(frame.where("id < 'd'")).select("id").sort("id").collect()] == [
         "d",
         "e",
     ]
@@ -100,7 +100,7 @@ def test_a_filter_that_is_given_prunes_what_is_merged(spark: SparkSession, tmp_p
     path = str(written(tmp_path).folder)
     assert values(read(spark, path, filter="value = 'x'")) == [("d", "x")]
     narrow = read(spark, path, columns=["id"], filter="length(value) = 3")
-    assert [tuple(one) for one in narrow.collect()] == [("b",)]
+    assert [tuple(item) for item in narrow.collect()] == [("b",)]
     assert slice_routes(narrow).native == 1
     assert slice_routes(read(spark, path, filter="part = 'q'")).native == 0
 
@@ -174,11 +174,11 @@ def test_odd_folders_and_those_that_spark_would_take_for_patterns(spark: SparkSe
     routes = slice_routes(frame)
     assert routes.native == len(ODD_FOLDERS)
     assert routes.others == {"its folder has signs that Spark takes for a pattern": len(PATTERNS)}
-    found: dict[str, list[Any]] = {}
-    for one in frame.collect():
-        assert one["part"] == value_in(one["_hoodie_partition_path"])
-        found.setdefault(one["_hoodie_partition_path"], []).append((one["id"], one["value"]))
-    assert {folder: sorted(rows) for folder, rows in found.items()} == dict.fromkeys((*ODD_FOLDERS, *PATTERNS), MERGED)
+    actual: dict[str, list[Any]] = {}
+    for item in frame.collect():
+        assert item["part"] == value_in(item["_hoodie_partition_path"])
+        actual.setdefault(item["_hoodie_partition_path"], []).append((item["id"], item["value"]))
+    assert {folder: sorted(rows) for folder, rows in actual.items()} == dict.fromkeys((*ODD_FOLDERS, *PATTERNS), MERGED)
 
 
 def test_base_files_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -279,14 +279,14 @@ def test_settings_of_the_session_change_nothing(spark: SparkSession, turn: int) 
     path = str(golden_table("f_types_120"))
     table = HudiTable.open(path)
     expected = table.snapshot().to_table()
-    wanted = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
+    asked = [column.name for column in table.schema if not pa.types.is_nested(column.type)]
     with contextlib.ExitStack() as settings:
         for name, some in SETTINGS.items():
             settings.enter_context(setting(spark, name, some[turn % len(some)]))
-        frame, flat = read(spark, path), read(spark, path, columns=wanted)
+        frame, flat = read(spark, path), read(spark, path, columns=asked)
         assert slice_routes(frame).others == slice_routes(flat).others == {}
         assert differences(expected, frame.toArrow()) == []
-        assert differences(expected.select(wanted), flat.toArrow()) == []
+        assert differences(expected.select(asked), flat.toArrow()) == []
 
 
 def test_a_filter_of_files_in_the_settings_of_hadoop_leaves_none_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -385,8 +385,8 @@ def test_the_driver_gets_all_reports_and_what_it_is_told(spark: SparkSession, co
     numbers = StructType([StructField("number", LongType())])
     frames = [kept.collected(numbers), *(kept.rows(kind, numbers, 100) for kind in (COLLECTED + 1, COLLECTED + 2))]
     for kind, frame in enumerate(frames, COLLECTED):
-        found = [row["number"] for row in frame.collect()]
-        assert found == [1000 * task + kind for task in (1, 2, 3) for _ in range(count)]
+        actual = [row["number"] for row in frame.collect()]
+        assert actual == [1000 * task + kind for task in (1, 2, 3) for _ in range(count)]
 
 
 def test_an_error_of_the_driver_ends_the_job_that_it_has_begun(spark: SparkSession) -> None:
@@ -467,9 +467,9 @@ def test_bits_of_deleted_positions(
     frame = read(spark, str(writer.folder))
     assert {part for part in ("bit_get", "LeftAnti") if part in plan_of(frame)} == plan
     assert len(plan_of(frame)) < 20_000
-    assert sorted(one["id"] for one in frame.select("id").collect()) == sorted(set(keys) - gone)
+    assert sorted(item["id"] for item in frame.select("id").collect()) == sorted(set(keys) - gone)
     assert frame.count() == len(keys) - len(gone)
-    assert sorted(one["id"] for one in frame.where("id IN ('a0000', 'a0001', 'c5000', 'd5000')").collect()) == [
+    assert sorted(item["id"] for item in frame.where("id IN ('a0000', 'a0001', 'c5000', 'd5000')").collect()) == [
         "a0001",
         "d5000",
     ]
@@ -490,9 +490,9 @@ def test_a_file_that_is_gone_is_an_error_whatever_the_settings(spark: SparkSessi
     ):
         again = read(spark, str(writer.folder))
         file.unlink()
-        for one in (frame, again):
+        for item in (frame, again):
             with pytest.raises(ERRORS) as caught:
-                one.collect()
+                item.collect()
             cause = cause_of(caught.value)
             assert isinstance(cause, DataFileGoneError)
             assert (cause.path, cause.newest_instant) == (f"p/{file.name}", at(2))
@@ -535,5 +535,5 @@ def test_times_that_filters_of_spark_would_cut(spark: SparkSession, tmp_path: Pa
     frame = read(spark, str(writer.folder))
     assert slice_routes(frame).native == 1
     before = frame.where("t < timestamp'1970-01-01 00:00:01.000500'")
-    assert sorted(one["id"] for one in before.collect()) == ["a", "b"]
-    assert [one["id"] for one in frame.where("t = timestamp'1970-01-01 00:00:02'").collect()] == ["c"]
+    assert sorted(item["id"] for item in before.collect()) == ["a", "b"]
+    assert [item["id"] for item in frame.where("t = timestamp'1970-01-01 00:00:02'").collect()] == ["c"]

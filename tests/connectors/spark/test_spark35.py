@@ -62,8 +62,8 @@ def answered_by_spark(asked: Sequence[OtherQuery], folder: Path) -> tuple[str, M
         for query, _ in asked
         if query.kind != "incremental"
     }
-    found = {name: differences(answer_of(query), pq.read_table(rows)) for name, (query, rows) in answers.items()}
-    return output, {name: problems for name, problems in found.items() if problems}
+    actual = {name: differences(answer_of(query), pq.read_table(rows)) for name, (query, rows) in answers.items()}
+    return output, {name: problems for name, problems in actual.items() if problems}
 
 
 def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_rows_through_pyspark_3_5_are_those_of_hudi(tmp_path: Path) -> None:
 def test_operations_bootstrapped_tables_and_orc_through_pyspark_3_5(tmp_path: Path) -> None:
     others = [OTHERS[name] for name in chosen(everything=False)]
     asked = [
-        one
-        for one in (*one_of_each_kind(OPERATIONS), *others)
-        if one.query.kind in KINDS_OF_OTHERS and one.query.case not in WITHOUT_PACKAGES
+        item
+        for item in (*one_of_each_kind(OPERATIONS), *others)
+        if item.query.kind in KINDS_OF_OTHERS and item.query.case not in WITHOUT_PACKAGES
     ]
     # The script looks up the keys of the last table.
-    asked += [one for one in one_of_each_kind(["i_cow_120"]) if one.query.kind == "snapshot"]
+    asked += [item for item in one_of_each_kind(["i_cow_120"]) if item.query.kind == "snapshot"]
     assert answered_by_spark(asked, tmp_path)[1] == {}

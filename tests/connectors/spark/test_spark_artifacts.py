@@ -38,10 +38,10 @@ def test_a_packed_environment(url: str, dependencies: Path, tmp_path: Path) -> N
     pack(dependencies, tmp_path / "environment.zip")
     table = golden_table(STORY)
     output = output_of("connect_job.py", url, str(table), f"{tmp_path / 'environment.zip'}#environment")
-    found = json.loads(output.splitlines()[-1])
+    actual = json.loads(output.splitlines()[-1])
     # The server plans the format by its own Python.
-    assert "No module named 'hudi_bridge'" in found["format"]
-    assert found == counts_of(table) | {"format": found["format"]}
+    assert "No module named 'hudi_bridge'" in actual["format"]
+    assert actual == counts_of(table) | {"format": actual["format"]}
 
 
 def test_without_artifacts_the_error_says_what_is_missing(url: str) -> None:

@@ -18,7 +18,7 @@ def test_rows_are_the_same_on_executors_of_their_own_though_one_is_killed(tmp_pa
     table = str(golden_table(STORY))
     rows = HudiTable.open(table).snapshot().to_table(columns=["_hoodie_record_key"])
     expected = sorted(map(str, rows.column(0).to_pylist()))
-    found = json.loads(output_of("cluster_job.py", table, str(tmp_path)).splitlines()[-1])
-    assert found["format"] == found["read"] == found["located"] == expected
-    assert found["executors of format"] == 2
+    actual = json.loads(output_of("cluster_job.py", table, str(tmp_path)).splitlines()[-1])
+    assert actual["format"] == actual["read"] == actual["located"] == expected
+    assert actual["executors of format"] == 2
     assert (tmp_path / "died").exists()

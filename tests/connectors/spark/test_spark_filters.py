@@ -124,7 +124,7 @@ def test_filters_of_spark_become_conditions() -> None:
         ),
         spark_filters.Not(spark_filters.Not(spark_filters.IsNull(("n",)))): None,
     }
-    assert {one: condition_of(one) for one in pushed} == pushed
+    assert {item: condition_of(item) for item in pushed} == pushed
     assert isinstance(expression_of(condition("IsNull", "n"), ROWS.schema), pc.Expression)
 
 
@@ -151,7 +151,9 @@ def test_no_condition_on_a_partition_column_leaves_out_a_slice_with_rows(tmp_pat
     query = PinnedQuery.of(parse_options({"path": str(tmp_path / "t")}))
     for value, keys in MOVED_KEYS.items():
         listing = query.listing(conditions=[condition("EqualTo", "part", value)])
-        paths = {load_split(one.pickled, listing.reading.contexts).slices[0].partition_path for one in listing.splits}
+        paths = {
+            load_split(split.pickled, listing.reading.contexts).slices[0].partition_path for split in listing.splits
+        }
         expected = {"a" if key in ("k1", "k2", "k3") else "b" for key in keys}
         assert paths >= expected
 

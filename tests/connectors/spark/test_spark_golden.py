@@ -73,8 +73,8 @@ def require_rows_of_read(spark: SparkSession, query: GoldenQuery) -> None:
 )
 def test_columns_have_the_types_that_the_bundle_gives_them(spark: SparkSession, case: str) -> None:
     query = QUERIES[case, 0]
-    found = spark.read.format("hudi_bridge").load(str(query.table)).schema
-    assert found == types_of_the_bundle(query) == read(spark, str(query.table)).schema
+    actual = spark.read.format("hudi_bridge").load(str(query.table)).schema
+    assert actual == types_of_the_bundle(query) == read(spark, str(query.table)).schema
 
 
 def types_of_the_bundle(query: GoldenQuery) -> StructType:

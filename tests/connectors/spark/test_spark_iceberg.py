@@ -154,8 +154,8 @@ def test_published_metadata_are_read_without_a_service(engine: SparkIceberg, tmp
     published = publish_table(
         Storage.open(str(query.table)), Scratch.open(str(tmp_path / "published")), locations=Locations(), builds=2
     )
-    for place in (published.metadata_location, published.location):
-        assert differences(answer_of(query), engine.rows_of_metadata(place)) == []
+    for location in (published.metadata_location, published.location):
+        assert differences(answer_of(query), engine.rows_of_metadata(location)) == []
 
 
 def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_tables_of_version_3(engine: SparkIceberg, lake: Path, tmp_path: Path) -
         for setting, value in catalog_settings("newer", service.url).items():
             engine.rows(f"SET `{setting}`=`{value}`")
         for query in queries:
-            found = engine.rows(f"SELECT * FROM newer.`{query.case}`.`{name_of(query)}`")
-            assert differences(answer_of(query), found) == [], query.case
+            actual = engine.rows(f"SELECT * FROM newer.`{query.case}`.`{name_of(query)}`")
+            assert differences(answer_of(query), actual) == [], query.case
         lineage = "SELECT id, _row_id, _last_updated_sequence_number AS written FROM newer.default.lineage"
         old = [{"id": key, "_row_id": number, "written": int(at(1))} for number, key in enumerate("abcd")]
         assert rows_of(engine, lineage) == [{"id": "a", "_row_id": 4, "written": int(at(2))}, *old[1:]]

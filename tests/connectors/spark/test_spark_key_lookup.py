@@ -35,18 +35,18 @@ def test_keys_are_found_where_the_snapshot_has_them(spark: SparkSession, case: s
     expected = homes_in_snapshot(path)
     lost = ["", "no such key", "k", "\U0001f600"]
     keys = spark.createDataFrame([(key,) for key in [*expected, *lost, *lost]], "k string")
-    found: dict[str, set[Home]] = defaultdict(set)
+    actual: dict[str, set[Home]] = defaultdict(set)
     for row in locate_keys(spark, path, keys).collect():
-        found[row.record_key].add((row.partition_path, row.file_id, row.instant))
-    assert found == expected | {key: {NOWHERE} for key in lost if key not in expected}
+        actual[row.record_key].add((row.partition_path, row.file_id, row.instant))
+    assert actual == expected | {key: {NOWHERE} for key in lost if key not in expected}
 
 
 def test_a_record_index_is_asked_instead_of_files(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(golden_table("h_record_index_120"))
     keys = spark.createDataFrame([("k00001",), ("nowhere",), (None,)], "k string")
     monkeypatch.setattr("hudi_bridge.connectors.spark.key_lookup._read_ranges", None)
-    found = {row.record_key: row.partition_path for row in locate_keys(spark, path, keys).collect()}
-    assert found == {"k00001": "a", "nowhere": None, None: None}
+    actual = {row.record_key: row.partition_path for row in locate_keys(spark, path, keys).collect()}
+    assert actual == {"k00001": "a", "nowhere": None, None: None}
     for options in ({"hoodie.metadata.enable": "false"}, {"hoodie.enable.data.skipping": "false"}):
         with pytest.raises(TypeError):
             locate_keys(spark, path, keys, options=options)
@@ -65,7 +65,7 @@ def test_a_read_optimized_query_has_the_keys_that_logs_delete(spark: SparkSessio
 def test_keys_are_looked_for_in_the_partition_given(spark: SparkSession) -> None:
     path = str(golden_table("a_story_v9_120"))
     expected = homes_in_snapshot(path)
-    homes = {(key, str(partition), str(file)) for key, found in expected.items() for partition, file, _ in found}
+    homes = {(key, str(partition), str(file)) for key, actual in expected.items() for partition, file, _ in actual}
     elsewhere = {(key, "zz") for key in expected}
     pairs = [(partition, key) for key, partition, _ in homes] + [(partition, key) for key, partition in elsewhere]
     keys = spark.createDataFrame(pairs, "part string, key string")
@@ -82,8 +82,8 @@ def test_a_key_that_a_log_deletes_or_inserts(spark: SparkSession, tmp_path: Path
     writer.log_file(at(2), [inserted, writer.delete_block(at(2), [("a", 2)])])
     writer.commit(at(2))
     keys = spark.createDataFrame([("a",), ("b",), ("new",)], "k string")
-    found = {row.record_key: row.file_id for row in locate_keys(spark, str(writer.folder), keys).collect()}
-    assert found == {"a": None, "b": "f1-0", "new": "f1-0"}
+    actual = {row.record_key: row.file_id for row in locate_keys(spark, str(writer.folder), keys).collect()}
+    assert actual == {"a": None, "b": "f1-0", "new": "f1-0"}
     before = locate_keys(spark, str(writer.folder), keys, options={"as.of.instant": at(1)})
     assert {row.record_key: row.file_id for row in before.collect()} == {"a": "f1-0", "b": "f1-0", "new": None}
 

@@ -25,10 +25,10 @@ MB = 1 << 20
 )
 def test_tasks_are_of_about_one_size(weights: list[int], task_bytes: int, parallelism: int, loads: list[int]) -> None:
     groups = pack(weights, task_bytes, parallelism)
-    assert sorted(place for group in groups for place in group) == list(range(len(weights)))
-    found = sorted(sum(weights[place] for place in group) // MB for group in groups)
-    assert len(found) == len(loads)
-    assert sum(found) == pytest.approx(sum(loads), abs=len(loads))
+    assert sorted(location for group in groups for location in group) == list(range(len(weights)))
+    actual = sorted(sum(weights[location] for location in group) // MB for group in groups)
+    assert len(actual) == len(loads)
+    assert sum(actual) == pytest.approx(sum(loads), abs=len(loads))
 
 
 def test_a_context_travels_once_beside_the_splits() -> None:
@@ -36,7 +36,7 @@ def test_a_context_travels_once_beside_the_splits() -> None:
     pickles = SplitPickles()
     pickled = [pickles.dump(split) for split in splits]
     assert pickles.contexts == [splits[0].context]
-    assert [load_split(one, pickles.contexts) for one in pickled] == splits
+    assert [load_split(item, pickles.contexts) for item in pickled] == splits
     assert max(map(len, pickled)) < 1500
 
 

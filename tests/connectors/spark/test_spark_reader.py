@@ -62,7 +62,7 @@ def two_partitions(folder: Path) -> TableWriter:
 def damage_column(path: Path, column: str) -> None:
     """Overwrite the pages of a column of a Parquet file."""
     chunks = pq.read_metadata(path).row_group(0)
-    (place,) = (one for one in range(chunks.num_columns) if chunks.column(one).path_in_schema == column)
+    (place,) = (number for number in range(chunks.num_columns) if chunks.column(number).path_in_schema == column)
     chunk = chunks.column(place)
     start = chunk.dictionary_page_offset or chunk.data_page_offset
     content = bytearray(path.read_bytes())
@@ -372,7 +372,7 @@ def test_a_shredded_variant_is_what_spark_reads_from_the_file(
     for name in names:
         frame = open_frame(spark, str(with_base(tmp_path / name, name).folder))
         assert dict(frame.dtypes)["v"] == "variant"
-        found = frame.selectExpr("id", "to_json(v) AS json", "schema_of_variant(v) AS type").collect()
-        assert {row["id"]: [row["json"], row["type"]] for row in found} == seen(name, "spark")
+        actual = frame.selectExpr("id", "to_json(v) AS json", "schema_of_variant(v) AS type").collect()
+        assert {row["id"]: [row["json"], row["type"]] for row in actual} == seen(name, "spark")
     kept = open_frame(spark, str(tmp_path / "spark_object")).where("variant_get(v, '$.nest.q[1].z', 'string') = 'two'")
     assert ids(kept) == ["all"]

@@ -66,8 +66,8 @@ def test_each_commit_arrives_once_across_restarts(spark: SparkSession, writer: T
 def test_a_batch_holds_no_more_commits_than_it_may(spark: SparkSession, writer: TableWriter, tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write(writer, number, ("a", str(number)), (f"b{number}", str(number)))
-    found = run(spark, writer, tmp_path / "checkpoint", maxInstantsPerTrigger="1")
-    assert found == [[("a", str(number)), (f"b{number}", str(number))] for number in (1, 2, 3)]
+    actual = run(spark, writer, tmp_path / "checkpoint", maxInstantsPerTrigger="1")
+    assert actual == [[("a", str(number)), (f"b{number}", str(number))] for number in (1, 2, 3)]
 
 
 def test_where_a_stream_starts(spark: SparkSession, writer: TableWriter, tmp_path: Path) -> None:

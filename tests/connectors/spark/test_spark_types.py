@@ -54,10 +54,10 @@ def test_values_keep_their_meaning() -> None:
     value = {"m": [("k", [at.replace(tzinfo=None), None])], "t": at}
     batch = pa.record_batch([pa.array([value, None], NESTED), pa.array([5, None], pa.time32("ms"))], names=["n", "t"])
     layout = arrow_layout(batch.schema)
-    (found,) = in_layout(iter([batch]), layout)
-    assert found.schema == layout
-    assert found.column(0).to_pylist() == [value, None]
-    assert found.column(1).to_pylist() == [5, None]
+    (actual,) = in_layout(iter([batch]), layout)
+    assert actual.schema == layout
+    assert actual.column(0).to_pylist() == [value, None]
+    assert actual.column(1).to_pylist() == [5, None]
 
 
 def test_vectors_and_variants_in_spark_s_layout() -> None:
@@ -65,10 +65,10 @@ def test_vectors_and_variants_in_spark_s_layout() -> None:
     fields = [EVERY.field("vector"), EVERY.field("variant")]
     rows: list[dict[str, Any]] = [{"vector": [-128, 127], "variant": variant}, {"vector": None, "variant": None}]
     batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields))
-    (found,) = in_layout(iter([batch]), arrow_layout(batch.schema))
-    found.validate(full=True)
-    assert found.to_pylist() == rows
-    assert [field.name for field in found.schema.field("variant").type] == ["value", "metadata"]
+    (actual,) = in_layout(iter([batch]), arrow_layout(batch.schema))
+    actual.validate(full=True)
+    assert actual.to_pylist() == rows
+    assert [field.name for field in actual.schema.field("variant").type] == ["value", "metadata"]
 
 
 def test_a_variant_that_is_null_as_parquet_has_it() -> None:
@@ -76,9 +76,9 @@ def test_a_variant_that_is_null_as_parquet_has_it() -> None:
     parts = [pa.array([b"\x01\x00\x00", None]), pa.array([b"\x0c\x01", None])]
     stored = pa.StructArray.from_arrays(parts, fields=list(field.type), mask=pa.array([False, True]))
     batch = pa.RecordBatch.from_arrays([stored], schema=pa.schema([field]))
-    (found,) = in_layout(iter([batch]), arrow_layout(batch.schema))
-    found.validate(full=True)
-    assert found.to_pylist() == batch.to_pylist()
+    (actual,) = in_layout(iter([batch]), arrow_layout(batch.schema))
+    actual.validate(full=True)
+    assert actual.to_pylist() == batch.to_pylist()
 
 
 def test_a_decimal_that_spark_does_not_have_is_refused() -> None:

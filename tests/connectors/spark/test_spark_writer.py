@@ -150,7 +150,7 @@ def is_same_or_gone(spark: SparkSession, path: str) -> bool:
     try:
         expected = opened.snapshot().to_table()
         frame = read(spark, path, options={"as.of.instant": opened.latest_instant})
-        found = frame.toArrow()
+        actual = frame.toArrow()
         counted = frame.where("fare > 30").count()
     except (*GONE, PySparkException, Py4JJavaError) as error:
         cause = cause_of(error)
@@ -158,7 +158,7 @@ def is_same_or_gone(spark: SparkSession, path: str) -> bool:
             return False
         raise
     assert slice_routes(frame).others == {}
-    assert differences(expected, found) == []
+    assert differences(expected, actual) == []
     assert counted == sum((fare or 0) > 30 for fare in expected.column("fare").to_pylist())
     return True
 

@@ -82,21 +82,21 @@ def load_tables(
     ],
 )
 def test_the_view_has_the_rows_of_hudi(case: str, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    found = rows_through_sql(connection, HudiTable.open(str(golden_table(case))), tmp_path)
-    assert differences(answer_of(QUERIES[case, 0]), found) == []
+    actual = rows_through_sql(connection, HudiTable.open(str(golden_table(case))), tmp_path)
+    assert differences(answer_of(QUERIES[case, 0]), actual) == []
 
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_missing_values_order_as_in_hudi(version: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     table = ordered_table(tmp_path / "table", version, [None, 0, -1, 1], "long")
-    found = rows_through_sql(connection, table, tmp_path / "own")
-    assert differences(table.snapshot().to_table(), found) == []
+    actual = rows_through_sql(connection, table, tmp_path / "own")
+    assert differences(table.snapshot().to_table(), actual) == []
 
 
 def ordered_table(folder: Path, version: int, values: list[float | None], kind: str) -> HudiTable:
     """A record for each pair of ordering values, one in the base file and one in the log."""
     writer = TableWriter(folder=folder, version=version, fields=(("id", "string"), ("ts", kind))).create()
-    pairs = [(f"{one}/{other}", one, other) for one in values for other in values]
+    pairs = [(f"{value}/{other}", value, other) for value in values for other in values]
     writer.base_file(at(1), [{"id": key, "ts": one} for key, one, _ in pairs])
     block = writer.data_block(at(2), [{"id": key, "ts": other} for key, _, other in pairs])
     writer.log_file(at(2), [block], base_instant=at(1))
@@ -108,8 +108,8 @@ def ordered_table(folder: Path, version: int, values: list[float | None], kind: 
 @pytest.mark.parametrize("version", [6, 9])
 def test_fields_of_structs_order(version: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     table = nested_ordering_table(tmp_path / "table", version).open()
-    found = rows_through_sql(connection, table, tmp_path / "own")
-    assert differences(table.snapshot().to_table(), found) == []
+    actual = rows_through_sql(connection, table, tmp_path / "own")
+    assert differences(table.snapshot().to_table(), actual) == []
 
 
 @pytest.mark.parametrize(

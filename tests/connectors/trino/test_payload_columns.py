@@ -144,7 +144,7 @@ def merged(payload: RecordPayload, pairs: Sequence[Any], passed: Sequence[str]) 
     space: dict[str, Any] = {}
     shapes = tuple((name, None) for name in passed)
     exec(make_rows_text(shapes), space)
-    given_pairs = [tuple(tuple(row[place] for place in places) for row in pair) for pair in pairs]
+    given_pairs = [tuple(tuple(row[location] for location in places) for row in pair) for pair in pairs]
     rows = []
     others = [name for name in NAMES if name not in passed]
     for pair, answer in zip(pairs, merged_rows(payload, given_pairs, NAMES, shapes, space["make_rows"]), strict=True):

@@ -30,9 +30,9 @@ def routes_of(table: HudiTable) -> dict[str, tuple[bool, str]]:
     ],
 )
 def test_says_which_connector_shows_the_snapshot(case: str, fit: tuple[bool, bool], reasons: tuple[str, str]) -> None:
-    found = routes_of(HudiTable.open(str(golden_table(case))))
-    assert list(found) == ["hive connector", "hudi connector"]
-    for (fits, reason), is_fit, part in zip(found.values(), fit, reasons, strict=True):
+    actual = routes_of(HudiTable.open(str(golden_table(case))))
+    assert list(actual) == ["hive connector", "hudi connector"]
+    for (fits, reason), is_fit, part in zip(actual.values(), fit, reasons, strict=True):
         assert fits == is_fit
         assert part in reason
 

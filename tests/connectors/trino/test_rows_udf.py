@@ -62,13 +62,13 @@ def layout_in(folder: Path, stored: tuple[tuple[str, Any], ...], wanted: tuple[t
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The layout of all fields, without the meta columns."""
-    found = layout_in(tmp_path_factory.mktemp("t"), FIELDS, FIELDS)
-    assert [slot for slot, _ in found["fields"]] == list(range(META + len(FIELDS)))
-    assert [kind for _, kind in found["fields"][:2]] == [
+    actual = layout_in(tmp_path_factory.mktemp("t"), FIELDS, FIELDS)
+    assert [slot for slot, _ in actual["fields"]] == list(range(META + len(FIELDS)))
+    assert [kind for _, kind in actual["fields"][:2]] == [
         ["repeated", ["union", ["null", "string"]]],
         ["union", ["null", "string"]],
     ]
-    return {"width": len(FIELDS), "fields": [[slot - META, kind] for slot, kind in found["fields"][META:]]}
+    return {"width": len(FIELDS), "fields": [[slot - META, kind] for slot, kind in actual["fields"][META:]]}
 
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70) | st.sampled_from([2**n for n in range(0, 63, 7)])
@@ -128,7 +128,7 @@ def shown(row: Any) -> tuple[Any, ...]:
         "a": None if row["a"] is None else [None, *row["a"]],
         "m": None if row["m"] is None else [None, *((key, [None, *texts]) for key, texts in row["m"].items())],
         "r": None if row["r"] is None else (row["r"]["x"],),
-        "points": None if row["points"] is None else [None, *((one["x"],) for one in row["points"])],
+        "points": None if row["points"] is None else [None, *((item["x"],) for item in row["points"])],
     }
     return tuple((row | changed).values())
 

@@ -69,7 +69,7 @@ def test_a_comment_stays_on_its_line() -> None:
     assert comment("a\nDROP TABLE t\r\u2028") == "-- a DROP TABLE t  "
 
 
-@pytest.mark.parametrize("name", [*(one for one in HOSTILE[1:] if one != "select"), "_x", ".x", "../x", "a/b", ""])
+@pytest.mark.parametrize("name", [*(item for item in HOSTILE[1:] if item != "select"), "_x", ".x", "../x", "a/b", ""])
 def test_names_of_objects_are_plain(name: str) -> None:
     with pytest.raises(QueryError, match="letters, digits"):
         ObjectNames(catalog="hive", schema="s", view=name, fingerprint="0")

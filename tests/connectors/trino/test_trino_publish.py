@@ -52,7 +52,7 @@ def test_the_winning_log_records_are_published_and_the_table_is_not_written_to(
     assert one.base_uri == f"s3://lake/x/table/{one.base_path}"
     assert one.log_uri == f"s3://lake/x/own/{done.publication.folder}/log/{one.log_file}"
     rows = pq.read_table(tmp_path / "own" / done.publication.folder / "log" / str(one.log_file)).to_pylist()
-    assert {(one["_log_key"], one["_log_contested"], one["_log_ordering_0"]) for one in rows} == {
+    assert {(item["_log_key"], item["_log_contested"], item["_log_ordering_0"]) for item in rows} == {
         ("f1-0-a", True, 2),
         ("f1-0-n", False, 1),
     }
@@ -67,7 +67,7 @@ def test_a_slice_that_has_not_changed_is_not_read_again(table: TableWriter, tmp_
     third = publish_log_records(table.open(), str(tmp_path / "own"))
     assert (third.built, third.reused) == (1, 1)
     published = (first.publication, third.publication)
-    assert third.publication.kept == tuple((one.folder, one.publication) for one in published)
+    assert third.publication.kept == tuple((item.folder, item.publication) for item in published)
 
 
 def test_a_block_that_comes_to_count_makes_its_slice_a_changed_one(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_block_that_comes_to_count_makes_its_slice_a_changed_one(tmp_path: Pat
 def test_files_that_no_kept_publication_names_are_removed(table: TableWriter, tmp_path: Path) -> None:
     own = tmp_path / "own"
     first = publish_log_records(table.open(), str(own), keep=1)
-    (old,) = {one.log_file for one in slices_of(own, first.publication)} - {
-        one.log_file for one in slices_of(own, first.publication)[1:]
+    (old,) = {item.log_file for item in slices_of(own, first.publication)} - {
+        item.log_file for item in slices_of(own, first.publication)[1:]
     }
     table.log_file(at(3), [table.delete_block(at(3), [("f1-0-b", 2)])], file_id="f1-0")
     table.commit(at(3))
@@ -99,7 +99,7 @@ def test_files_that_no_kept_publication_names_are_removed(table: TableWriter, tm
     assert done.removed_files == 2
     assert old not in names
     assert f"{first.publication.publication}.parquet" not in names
-    assert names >= {str(one.log_file) for one in slices_of(own, done.publication)} | {"empty.parquet"}
+    assert names >= {str(item.log_file) for item in slices_of(own, done.publication)} | {"empty.parquet"}
 
 
 def test_files_stay_for_queries_that_read_them(table: TableWriter, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_is_known_of_a_table_comes_back(table: TableWriter, tmp_path: Path)
 def test_base_files_that_sql_would_misread_are_published_whole(case: str, reason: str, tmp_path: Path) -> None:
     done = publish_log_records(_golden(case), str(tmp_path))
     assert done.publication.whole > 0
-    assert any(reason in (one.why_whole or "") for one in slices_of(tmp_path, done.publication))
+    assert any(reason in (item.why_whole or "") for item in slices_of(tmp_path, done.publication))
 
 
 def test_a_key_that_is_twice_in_a_base_file_is_published_whole(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def published(writer: TableWriter, folder: Path) -> Publication:
 
 
 def blocks_of(folder: Path, publication: Publication) -> list[dict[str, Any]]:
-    found = folder / publication.folder / "blocks" / f"{publication.publication}.parquet"
-    return pq.read_table(found).to_pylist()
+    actual = folder / publication.folder / "blocks" / f"{publication.publication}.parquet"
+    return pq.read_table(actual).to_pylist()
 
 
 def test_blocks_tell_their_turn_and_delete_blocks_their_keys(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_blocks_tell_their_turn_and_delete_blocks_their_keys(tmp_path: Path) -> 
     publication = published(writer, tmp_path / "own")
     assert (publication.is_merged, publication.records, publication.block_rows) == (False, 0, 3)
     blocks = blocks_of(tmp_path / "own", publication)
-    assert [(one["place"], one["turn"], one["first"], one["records"], one["counts"]) for one in blocks] == [
+    assert [(block["place"], block["turn"], block["first"], block["records"], block["counts"]) for block in blocks] == [
         (0, 0, 0, 2, True),
         (0, 1, 0, 2, True),
         (0, None, 0, 1, False),
@@ -80,7 +80,7 @@ def test_blocks_tell_their_turn_and_delete_blocks_their_keys(tmp_path: Path) -> 
         {"key": "a", "always": False, "o0": 3},
         {"key": "b", "always": True, "o0": None},
     ]
-    assert [one["layout"] is not None for one in blocks] == [True, False, False]
+    assert [block["layout"] is not None for block in blocks] == [True, False, False]
     assert not list((tmp_path / "own" / publication.folder / "log").glob("*-*"))
 
 
@@ -97,7 +97,7 @@ def test_the_statements_have_no_table_of_log_records(tmp_path: Path) -> None:
     writer = written(tmp_path / "t", lambda writer: writer.data_block(at(2), [row("a", 2)]))
     publication = published(writer, tmp_path / "own")
     made = statements(publication, catalog="hive", schema="lake", view="v")
-    heads = [one.removeprefix("CREATE OR REPLACE ").partition("(")[0].partition(" AS")[0] for one in made]
+    heads = [item.removeprefix("CREATE OR REPLACE ").partition("(")[0].partition(" AS")[0] for item in made]
     assert [re.sub(r"_[0-9a-f]{8}|-- .*\n", "", head).strip() for head in heads] == [
         'CREATE SCHEMA IF NOT EXISTS "hive"."lake"',
         'CREATE TABLE IF NOT EXISTS "hive"."lake"."v__base"',

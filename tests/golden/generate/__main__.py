@@ -67,10 +67,10 @@ def named(names: Sequence[str]) -> list[Case]:
     """
     chosen: dict[str, Case] = {}
     for name in names:
-        found = [case for case in golden() if name in {case.name, case.group}]
-        if not found:
+        actual = [case for case in golden() if name in {case.name, case.group}]
+        if not actual:
             raise LookupError(f"no case and no group is named {name}")
-        chosen |= {case.name: case for case in found}
+        chosen |= {case.name: case for case in actual}
     return list(chosen.values())
 
 

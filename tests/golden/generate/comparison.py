@@ -55,8 +55,8 @@ def _differences(archived: Path, made: Path) -> Iterator[str]:
                 if one is not None or other is not None:
                     outcome = "failed" if one is None else "answered"
                     yield f"{kind} {query['options']}: {outcome}, now {query.get('oracle_error') or 'answered'}"
-            elif found := differences(one, other):
-                yield f"{kind} {query['options']}: {'; '.join(found)}"
+            elif actual := differences(one, other):
+                yield f"{kind} {query['options']}: {'; '.join(actual)}"
 
 
 def _by_kind(folder: Path) -> defaultdict[str, list[dict[str, Any]]]:

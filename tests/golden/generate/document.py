@@ -19,8 +19,8 @@ def describe(writer: Writer, folder: Path) -> dict[str, Any]:
     """Runs the queries on a finished table, and writes ``expected/`` and ``case.json`` beside it."""
     case, table = writer.case, writer.path
     (folder / "expected").mkdir()
-    found, version, timeline = properties(table), table_version(table), instants(table)
-    questions = writer.questions.about(timeline, version, has_changes=found.get("hoodie.table.cdc.enabled") == "true")
+    actual, version, timeline = properties(table), table_version(table), instants(table)
+    questions = writer.questions.about(timeline, version, has_changes=actual.get("hoodie.table.cdc.enabled") == "true")
     reader = Reader(
         spark=writer.spark,
         table=table,
@@ -35,7 +35,7 @@ def describe(writer: Writer, folder: Path) -> dict[str, Any]:
         "hudi_version": case.release,
         "oracle": f"hudi {case.release} on Spark {writer.spark.version}",
         "table_version": version or None,
-        "table_type": found.get("hoodie.table.type"),
+        "table_type": actual.get("hoodie.table.type"),
         "table": "table",
         "parameters": case.parameters,
         "reader_options": writer.reader_options,

@@ -47,13 +47,13 @@ def labels_of(path: Path) -> list[str]:
 
 def _labels(data: bytes) -> Iterator[str]:
     """The labels of the blocks, in file order; bytes between blocks are skipped up to the next magic."""
-    place = 0
-    while place >= 0 and place < len(data):
+    position = 0
+    while position >= 0 and position < len(data):
         try:
-            block, place = _block(data, place)
+            block, position = _block(data, position)
         except (ValueError, struct.error):
-            yield "corrupt" if data.startswith(MAGIC, place) else "garbage"
-            place = data.find(MAGIC, place + 1)
+            yield "corrupt" if data.startswith(MAGIC, position) else "garbage"
+            position = data.find(MAGIC, position + 1)
         else:
             yield block.label
 
@@ -65,15 +65,15 @@ def _block(data: bytes, start: int) -> tuple[Block, int]:
     followed = end == len(data) or data.startswith(MAGIC, end)
     if magic != MAGIC or size < 0 or not followed or struct.unpack_from(">q", data, end - 8)[0] != size + len(MAGIC):
         raise ValueError(f"no block at {start}")
-    place = start + len(MAGIC) + 16
-    (count,) = struct.unpack_from(">i", data, place)
-    place += 4
+    position = start + len(MAGIC) + 16
+    (count,) = struct.unpack_from(">i", data, position)
+    position += 4
     headers: dict[int, bytes] = {}
     for _ in range(count):
-        key, length = struct.unpack_from(">ii", data, place)
-        headers[key] = data[place + 8 : place + 8 + length]
-        place += 8 + length
-    (length,) = struct.unpack_from(">q", data, place)
+        key, length = struct.unpack_from(">ii", data, position)
+        headers[key] = data[position + 8 : position + 8 + length]
+        position += 8 + length
+    (length,) = struct.unpack_from(">q", data, position)
     traits = tuple(trait for key, trait in _TRAITS.items() if headers.get(key))
-    content = data[place + 8 : place + 8 + length]
+    content = data[position + 8 : position + 8 + length]
     return Block(type=_TYPES[kind], version=version, traits=traits, content=content), end

@@ -60,7 +60,7 @@ class Questions:
 
     def about(self, instants: Sequence[Instant], version: int, *, has_changes: bool) -> Iterator[Question]:
         """The queries for a table with these instants; ``has_changes`` is whether it has change data capture."""
-        done = [one for one in instants if one.state == "completed" and one.action in WRITES]
+        done = [item for item in instants if item.state == "completed" and item.action in WRITES]
         yield Question(kind="snapshot", options={}, stem="snapshot")
         if self.read_optimized:
             yield Question(kind="read_optimized", options={QUERY_TYPE: "read_optimized"}, stem="read_optimized")
@@ -69,7 +69,7 @@ class Questions:
             yield Question(kind="snapshot_filtered", options=options, stem=f"filtered_{index}")
         for instant in self._time_travels(done):
             yield Question(kind="time_travel", options={AS_OF: instant.requested}, stem=f"as_of_{instant.requested}")
-        times = sorted(_time_of_change(one, version) for one in done)
+        times = sorted(_time_of_change(item, version) for item in done)
         for index, (after, end) in enumerate(self._ranges(times) if self.incremental else []):
             begin = str(int(after) + 1) if self.begins_later and int(after) else after
             options = {QUERY_TYPE: "incremental", BEGIN: begin} | ({END: end} if end else {})

@@ -46,9 +46,9 @@ def _agreement(reader: Reader, query: dict[str, Any], folder: Path) -> str:
     other = folder / "second.parquet"
     try:
         reader.save(query["kind"], query["options"], other)
-        found = differences(pq.read_table(folder / query["expected"]), pq.read_table(other))
+        actual = differences(pq.read_table(folder / query["expected"]), pq.read_table(other))
     except Exception as error:  # noqa: BLE001 - whatever Hudi and Spark raise
         return f"error: {short_error(error)}"
     finally:
         other.unlink(missing_ok=True)
-    return "differs" if found else "same"
+    return "differs" if actual else "same"

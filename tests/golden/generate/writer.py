@@ -82,15 +82,17 @@ class Writer:
         part_of: Callable[[int], str | None] | None = None,
     ) -> "DataFrame":
         """Rows of the default table (id, part, ts, name, price, qty); values follow from key, ``ts`` and ``tag``."""
-        found = []
+        actual = []
         for key in numbers:
             chance = random.Random(f"0/{key}/{tag}/{ts}")
             part = part_of(key) if part_of else parts[key // 2 % len(parts)]
             name = None if chance.random() < 0.1 else f"{tag}-{key}"
             price = None if chance.random() < 0.1 else chance.uniform(-1000, 1000)
             qty = None if chance.random() < 0.1 else chance.randrange(-_INT, _INT)
-            found.append((f"k{key:05d}", part, ts, name, price, qty))
-        return self.frame(found, f"id string, part string, ts {self.ordering_type}, name string, price double, qty int")
+            actual.append((f"k{key:05d}", part, ts, name, price, qty))
+        return self.frame(
+            actual, f"id string, part string, ts {self.ordering_type}, name string, price double, qty int"
+        )
 
     # Writes.
 
@@ -200,7 +202,9 @@ class Writer:
 
     def last(self) -> str:
         """The requested time of the newest completed write."""
-        return [one for one in self.instants() if one.state == "completed" and one.action in WRITES][-1].requested
+        return [instant for instant in self.instants() if instant.state == "completed" and instant.action in WRITES][
+            -1
+        ].requested
 
     def completed_file(self, requested: str) -> Path:
         """The file of a completed action."""

@@ -151,7 +151,7 @@ def test_what_no_reader_shows_may_be_deleted(damage: str, part: str, tmp_path: P
     table = tmp_path / "t"
     shutil.copytree(golden_table("c_data_and_delete_block_0150"), table)
     DAMAGES[damage](table)
-    findings = [one for one in examine(table, now=LATER).findings if part in (one.remedy or "")]
+    findings = [finding for finding in examine(table, now=LATER).findings if part in (finding.remedy or "")]
     assert [path for finding in findings for path in advised(finding, table)]
 
 
@@ -165,11 +165,11 @@ def test_files_of_a_commit_without_content_are_those_of_a_commit(name: str, cont
     commit.write_bytes(content)
     assert HudiTable.open(table).snapshot().to_table() == whole
     findings = examine(table, now=LATER).findings
-    (finding,) = (one for one in findings if one.check == "files-no-commit-names")
+    (finding,) = (item for item in findings if item.check == "files-no-commit-names")
     assert "which names no file at all" in finding.found
     assert "restore the commit's file" in str(finding.remedy)
-    empty = [one for one in findings if one.path is not None and table / one.path == commit]
-    assert [one.found for one in empty] == ([] if content else ["an empty file of a completed action"])
+    empty = [item for item in findings if item.path is not None and table / item.path == commit]
+    assert [item.found for item in empty] == ([] if content else ["an empty file of a completed action"])
 
 
 def answers(table: Path) -> Mapping[str, object]:
@@ -211,12 +211,14 @@ def advised(finding: Finding, table: Path) -> Iterator[Path]:
         base = parse_base_file_name(path.name)
         name = base or parse_log_file_name(path.name)
         assert name is not None
-        yield from (one for one in data_files(table) if name.instant_time in one.name)
+        yield from (data_file for data_file in data_files(table) if name.instant_time in data_file.name)
     elif "delete the others: " in remedy:
         yield from (table / name for name in re.findall(r"'([^']+)'", remedy.partition("delete the others: ")[2]))
     elif "delete its files from the timeline" in remedy:
         instant = re.split(r"[_.]", path.name)[0]
-        yield from (one for one in timeline_files(table, "") if one.name.startswith(instant))
+        yield from (
+            timeline_file for timeline_file in timeline_files(table, "") if timeline_file.name.startswith(instant)
+        )
     elif finding.check in ("heartbeats", "marker-folders"):
         yield path
     elif "delete_metadata_table" in remedy or "DROP INDEX" in remedy:

@@ -326,7 +326,11 @@ def other_base_of(name: str, column: str, value: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         table = golden_copy(name, folder)
         base = max(
-            (piece.base_file for piece in HudiTable.open(table).file_slices() if piece.base_file is not None),
+            (
+                file_slice.base_file
+                for file_slice in HudiTable.open(table).file_slices()
+                if file_slice.base_file is not None
+            ),
             key=lambda one: one.size_bytes,
         )
         rows = pq.ParquetFile(table / base.path).read()
@@ -433,13 +437,13 @@ def find(damage: Damage, table: Path) -> Diagnosis:
 @pytest.mark.parametrize("check", DAMAGES)
 def test_a_check_finds_its_damage(check: str, tmp_path: Path) -> None:
     damage = DAMAGES[check]
-    found = [finding for finding in find(damage, damage.make(tmp_path)).findings if finding.check == check]
+    findings = [finding for finding in find(damage, damage.make(tmp_path)).findings if finding.check == check]
     assert any(
         finding.severity is damage.severity
         and re.fullmatch(damage.path, str(finding.path))
         and re.search(damage.found, finding.found)
-        for finding in found
-    ), list(map(str, found))
+        for finding in findings
+    ), list(map(str, findings))
 
 
 def test_every_check_has_a_damage() -> None:
@@ -490,7 +494,9 @@ def test_rows_that_cannot_be_read_are_found_deep_alone(tmp_path: Path) -> None:
     overwrite(base, 30, b"\xff" * 40)
     assert examine(writer.folder, now=NOW).worst < Severity.WARNING
     deep = examine(writer.folder, now=NOW, deep=True)
-    assert [(one.severity, one.check) for one in deep.findings if one.severity > Severity.ADVICE] == [(ERROR, "rows")]
+    assert [(finding.severity, finding.check) for finding in deep.findings if finding.severity > Severity.ADVICE] == [
+        (ERROR, "rows")
+    ]
 
 
 def test_positions_that_are_no_bitmap_or_a_very_long_one(tmp_path: Path) -> None:
@@ -502,12 +508,12 @@ def test_positions_that_are_no_bitmap_or_a_very_long_one(tmp_path: Path) -> None
     nonsense = header | {HeaderKey.RECORD_POSITIONS: "bm9uc2Vuc2U="}
     many = header | {HeaderKey.RECORD_POSITIONS: base64.b64encode(endless.serialize()).decode()}
     blocks = [writer.data_block(at(3), rows, positions=positions) for positions in (nonsense, many)]
-    found = [
+    findings = [
         finding
         for finding in examine(with_log(tmp_path, *blocks, writer=writer), now=NOW).findings
         if finding.check == "record-positions"
     ]
-    assert [(finding.severity, finding.found) for finding in found] == [
+    assert [(finding.severity, finding.found) for finding in findings] == [
         (ERROR, "RECORD_POSITIONS that cannot be read: Could not deserialize bitmap"),
         (INFO, f"{1 << 26} positions of the 1 records of a block"),
     ]
@@ -521,11 +527,11 @@ def test_the_record_index_is_compared_with_the_rows(tmp_path: Path) -> None:
     rows = pq.read_table(table / base.path)
     keys = rows.column("_hoodie_record_key").to_pylist()
     changed: Any = pa.array(["another", *keys[1:]])
-    place = rows.schema.get_field_index("_hoodie_record_key")
-    pq.write_table(rows.set_column(place, "_hoodie_record_key", changed), table / base.path)
-    found = [one for one in examine(table, deep=True, now=LATER).findings if one.check == "record-index"]
-    assert [one.severity for one in found] == [ERROR]
-    assert "that the record index lacks: 'another'" in found[0].found
+    position = rows.schema.get_field_index("_hoodie_record_key")
+    pq.write_table(rows.set_column(position, "_hoodie_record_key", changed), table / base.path)
+    findings = [finding for finding in examine(table, deep=True, now=LATER).findings if finding.check == "record-index"]
+    assert [item.severity for item in findings] == [ERROR]
+    assert "that the record index lacks: 'another'" in findings[0].found
 
 
 def test_a_key_in_two_partitions_is_found_if_the_index_is_global(tmp_path: Path) -> None:
@@ -537,17 +543,17 @@ def test_a_key_in_two_partitions_is_found_if_the_index_is_global(tmp_path: Path)
         (tmp_path / name).mkdir()
         table = golden_copy(name, tmp_path / name)
         one, *others = HudiTable.open(table).file_slices()
-        other = next(piece for piece in others if piece.partition_path != one.partition_path)
+        other = next(part for part in others if part.partition_path != one.partition_path)
         assert one.base_file is not None
         assert other.base_file is not None
         (key,) = pq.ParquetFile(table / one.base_file.path).read().column("_hoodie_record_key").slice(0, 1).to_pylist()
         rows = pq.ParquetFile(table / other.base_file.path).read()
-        place = rows.schema.get_field_index("_hoodie_record_key")
-        keys: Any = pa.array([key, *rows.column(place).to_pylist()[1:]])
-        pq.write_table(rows.set_column(place, "_hoodie_record_key", keys), table / other.base_file.path)
-        found = [finding for finding in examine(table, deep=True, now=LATER).findings if str(key) in finding.found]
-        assert {finding.check for finding in found} == checks
-        across = [finding for finding in found if finding.check == "keys-across-partitions"]
+        position = rows.schema.get_field_index("_hoodie_record_key")
+        keys: Any = pa.array([key, *rows.column(position).to_pylist()[1:]])
+        pq.write_table(rows.set_column(position, "_hoodie_record_key", keys), table / other.base_file.path)
+        findings = [finding for finding in examine(table, deep=True, now=LATER).findings if str(key) in finding.found]
+        assert {finding.check for finding in findings} == checks
+        across = [finding for finding in findings if finding.check == "keys-across-partitions"]
         assert all(f"1 record keys in several partitions: {key!r}" in finding.found for finding in across)
 
 
@@ -576,8 +582,8 @@ def test_a_damaged_timeline_does_not_stop_other_checks(tmp_path: Path) -> None:
 def test_names_from_outside_are_quoted(tmp_path: Path) -> None:
     table = healthy(tmp_path).folder
     (table / ".hoodie" / "timeline" / "1\x1b[31m.commit").write_bytes(b"")
-    found = [finding for finding in examine(table, now=NOW).findings if finding.check == "timeline-files"]
-    assert [finding.found for finding in found] == [r"the file name '1\x1b[31m.commit'"]
+    findings = [finding for finding in examine(table, now=NOW).findings if finding.check == "timeline-files"]
+    assert [finding.found for finding in findings] == [r"the file name '1\x1b[31m.commit'"]
 
 
 def test_a_table_in_a_store_has_the_same_findings(tmp_path: Path) -> None:
@@ -591,7 +597,7 @@ def test_a_table_in_a_store_has_the_same_findings(tmp_path: Path) -> None:
 
 def test_indexes_by_record_that_hold_what_is_rolled_back_are_not_used(tmp_path: Path) -> None:
     table = compacted_before_rollback(tmp_path)
-    (finding,) = [one for one in examine(table).findings if one.check == "metadata-table"]
+    (finding,) = [item for item in examine(table).findings if item.check == "metadata-table"]
     assert (finding.severity, finding.path) == (WARNING, ".hoodie/metadata")
     of_keys = pc.field("_hoodie_record_key") == "k1"
     plan = HudiTable.open(table).snapshot().explain(filter=of_keys)
@@ -648,10 +654,10 @@ def test_a_diagnosis_as_table_and_text(tmp_path: Path) -> None:
 )
 def test_values_that_hudi_counts_as_nulls_are_told(name: str, check: str, found: str, files: int) -> None:
     findings = examine(golden_table(name), deep=True).findings
-    told = [finding for finding in findings if (finding.check, finding.found) == (check, found)]
-    assert [finding.severity for finding in told] == [Severity.WARNING] * files
-    assert not [one for one in findings if one.check == check and one.severity > Severity.WARNING]
-    assert not [one for one in findings if one.check == check and "'allnull'" in one.found]
+    actual = [finding for finding in findings if (finding.check, finding.found) == (check, found)]
+    assert [finding.severity for finding in actual] == [Severity.WARNING] * files
+    assert not [finding for finding in findings if finding.check == check and finding.severity > Severity.WARNING]
+    assert not [finding for finding in findings if finding.check == check and "'allnull'" in finding.found]
 
 
 def test_files_of_a_write_that_failed_are_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -663,7 +669,7 @@ def test_files_of_a_write_that_failed_are_not_missed(tmp_path: Path, monkeypatch
     gone = [path for path in table.rglob(f"*_{last}*") if ".hoodie" not in path.relative_to(table).parts]
     for path in gone:
         path.unlink()
-    named = [one for one in examine(table, now=LATER).findings if one.check == "metadata-files"]
+    named = [finding for finding in examine(table, now=LATER).findings if finding.check == "metadata-files"]
     assert named
     completed.unlink()
-    assert [one for one in examine(table, now=LATER).findings if one.check == "metadata-files"] == []
+    assert [finding for finding in examine(table, now=LATER).findings if finding.check == "metadata-files"] == []

@@ -73,13 +73,13 @@ def test_nothing_else_is_wrong_with_golden_tables(archive: str) -> None:
 
 def _now(table: Path) -> str:
     """An hour after the newest instant of a table that was written later than ``NOW``."""
-    instants = [found[0] for path in (table / ".hoodie").rglob("*") if (found := INSTANT.match(path.name))]
+    instants = [actual[0] for path in (table / ".hoodie").rglob("*") if (actual := INSTANT.match(path.name))]
     newest = datetime.strptime(max(instants, default=NOW), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     return max(NOW, f"{newest + timedelta(hours=1):%Y%m%d%H%M%S}")
 
 
 def _tables(folder: Path) -> dict[str, Path]:
     """The tables below a folder by the name of their case."""
-    found = [path.parent for path in folder.rglob("hoodie.properties") if path.parts.count(".hoodie") == 1]
-    tables = [path.parent for path in found]
+    actual = [path.parent for path in folder.rglob("hoodie.properties") if path.parts.count(".hoodie") == 1]
+    tables = [path.parent for path in actual]
     return {"/".join(table.relative_to(folder).parts).removesuffix("/table"): table for table in tables}

@@ -105,7 +105,7 @@ def test_any_damage(tmp_path: Path) -> None:
     path = tmp_path / "log"
     for _ in range(400):
         data = bytearray(whole)
-        place = generator.randrange(len(data))
-        data[place] ^= 1 << generator.randrange(8)
+        position = generator.randrange(len(data))
+        data[position] ^= 1 << generator.randrange(8)
         path.write_bytes(data[: generator.randrange(len(data)) + 1] if generator.random() < 0.3 else data)
         assert heads_of(path) == blocks_of(path)

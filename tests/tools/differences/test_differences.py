@@ -44,7 +44,7 @@ def told(difference: TableDifference) -> Told:
     rows = difference.to_table()
     assert rows.schema == difference.schema
     names = ("op", "key", "changed", "before", "after")
-    return Counter(tuple(repr(one[name]) for name in names) for one in rows.to_pylist())
+    return Counter(tuple(repr(item[name]) for name in names) for item in rows.to_pylist())
 
 
 def expected(table: HudiTable, before: str, after: str) -> Told:
@@ -55,9 +55,9 @@ def expected(table: HudiTable, before: str, after: str) -> Told:
     both = []
     for instant in (before, after):
         rows = table.snapshot(instant).to_table().to_pylist()
-        both.append({one["_hoodie_record_key"]: {name: one[name] for name in names} for one in rows})
+        both.append({item["_hoodie_record_key"]: {name: item[name] for name in names} for item in rows})
         assert len(both[-1]) == len(rows)
-    found: Told = Counter()
+    actual: Told = Counter()
     for key in both[0].keys() | both[1].keys():
         one, other = both[0].get(key), both[1].get(key)
         changed = None
@@ -66,14 +66,14 @@ def expected(table: HudiTable, before: str, after: str) -> Told:
             changed = [name for name in names if repr(one[name]) != repr(other[name])]
             operation = "update"
         if changed != []:
-            found[tuple(map(repr, (operation, key, changed, one, other)))] += 1
-    return found
+            actual[tuple(map(repr, (operation, key, changed, one, other)))] += 1
+    return actual
 
 
 def short(difference: TableDifference) -> list[tuple[Any, ...]]:
     """The operation, the key, and the values before and after, sorted by key."""
     rows = difference.to_table().to_pylist()
-    images = [tuple(one[name] and one[name]["value"] for name in ("before", "after")) for one in rows]
+    images = [tuple(item[name] and item[name]["value"] for name in ("before", "after")) for item in rows]
     return sorted((one["op"], one["key"], *values) for one, values in zip(rows, images, strict=True))
 
 
@@ -112,8 +112,8 @@ def write_steps(table: TableWriter, steps: Sequence[tuple[str, Sequence[tuple[st
             table.commit(at(number), wrote=[path])
             continue
         now = [
-            {name: one[name] for name in ("id", "ts", "value", "_hoodie_commit_time")}
-            for one in table.open().snapshot().to_table().to_pylist()
+            {name: item[name] for name in ("id", "ts", "value", "_hoodie_commit_time")}
+            for item in table.open().snapshot().to_table().to_pylist()
         ]
         base = at(number)
         if step == "compact":
@@ -222,14 +222,14 @@ def test_a_record_that_moves_to_another_partition_is_told_once(tmp_path: Path) -
     table.commit(at(2), wrote=[gone, new])
     difference = tools.diff(table.open(), at(1))
     rows = sorted(difference.to_table().to_pylist(), key=lambda one: str(one["op"]))
-    told_of = [(one["op"], one["key"], one["partition"], one["moved_from"], one["changed"]) for one in rows]
+    told_of = [(item["op"], item["key"], item["partition"], item["moved_from"], item["changed"]) for item in rows]
     # Record b is in both partitions now.
     assert told_of == [("insert", "b", "q", None, None), ("update", "a", "q", "p", ["part"])]
     assert difference.summary().to_pylist() == [
         {"partition": "q", "inserted": 1, "updated": 1, "deleted": 0, "moved_in": 1}
     ]
     of_values = tools.diff(table.open(), at(1), columns=["value"], keys=["a"]).to_table().to_pylist()
-    assert [(one["moved_from"], one["changed"]) for one in of_values] == [("p", [])]
+    assert [(of_value["moved_from"], of_value["changed"]) for of_value in of_values] == [("p", [])]
 
 
 def test_the_order_of_rows_with_one_key_does_not_matter(writer: TableWriter) -> None:
@@ -259,10 +259,10 @@ def test_columns_keys_and_conditions_choose(writer: TableWriter) -> None:
         (pc.field("ts") == 1, {"a", "b", "c"}),
         (pc.field("_hoodie_commit_time") == at(2), {"a", "b", "d"}),
     ):
-        found = tools.diff(table, at(1), where=condition).to_table()
-        assert set(found["key"].to_pylist()) == keys
-        assert found["before"].type == tools.diff(table, at(1)).schema.field("before").type
-    assert {one[1] for one in short(tools.diff(table, at(1), keys=["a", "d", "none"]))} == {"a", "d"}
+        actual = tools.diff(table, at(1), where=condition).to_table()
+        assert set(actual["key"].to_pylist()) == keys
+        assert actual["before"].type == tools.diff(table, at(1)).schema.field("before").type
+    assert {item[1] for item in short(tools.diff(table, at(1), keys=["a", "d", "none"]))} == {"a", "d"}
     assert short(tools.diff(table, at(1), columns=["value"], keys=["b"])) == []
     with pytest.raises(QueryError, match="no such"):
         tools.diff(table, at(1), columns=["no such"])
@@ -283,8 +283,8 @@ def test_tables_without_meta_columns_are_compared_by_their_key_fields(tmp_path: 
 
 def test_before_the_first_commit_there_is_nothing(writer: TableWriter) -> None:
     table = writer.open()
-    assert {one[:2] for one in short(tools.diff(table, "2020-01-01"))} == {("insert", key) for key in "abc"}
-    assert {one[:2] for one in short(tools.diff(table, at(1), "2020-01-01"))} == {("delete", key) for key in "abc"}
+    assert {item[:2] for item in short(tools.diff(table, "2020-01-01"))} == {("insert", key) for key in "abc"}
+    assert {item[:2] for item in short(tools.diff(table, at(1), "2020-01-01"))} == {("delete", key) for key in "abc"}
     without_commit = HudiTable.open(str(golden_table("i_only_inflight_120")))
     assert list(tools.diff(without_commit, "2026-01-01").batches()) == []
     empty = HudiTable.open(str(golden_table("i_empty_120")))
@@ -302,7 +302,7 @@ def test_a_renamed_column_is_the_same_column() -> None:
     ]
     assert renamed
     for number in renamed:
-        one, other = (table.snapshot(instants[place]).to_table() for place in (number, number + 1))
+        one, other = (table.snapshot(instants[location]).to_table() for location in (number, number + 1))
         assert one.num_rows == other.num_rows
 
 

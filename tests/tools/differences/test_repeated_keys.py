@@ -24,7 +24,7 @@ def paired(before: Sequence[Row], after: Sequence[Row]) -> tuple[RowPairs, int]:
     def numbers(ones: Positions, others: Positions) -> Positions:
         nonlocal asked
         asked += 1
-        return np.array([*(before[one][1] for one in ones), *(after[one][1] for one in others)], dtype=np.int64)
+        return np.array([*(before[item][1] for item in ones), *(after[other][1] for other in others)], dtype=np.int64)
 
     keys: list[Any] = [pa.chunked_array([[key for key, _ in rows]], pa.string()) for rows in (before, after)]
     return pair_equal_rows_first(keys[0], keys[1], numbers), asked
@@ -47,17 +47,17 @@ def searched(before: Sequence[Row], after: Sequence[Row]) -> set[tuple[int, int]
 
 @given(before=ROWS, after=ROWS)
 def test_rows_with_equal_values_meet_first(before: Sequence[Row], after: Sequence[Row]) -> None:
-    found, _ = paired(before, after)
-    pairs = list(zip(found.before.tolist(), found.after.tolist(), strict=True))
+    actual, _ = paired(before, after)
+    pairs = list(zip(actual.before.tolist(), actual.after.tolist(), strict=True))
     assert set(pairs) == searched(before, after)
-    assert sorted([*found.before, *found.only_before]) == list(range(len(before)))
-    assert sorted([*found.after, *found.only_after]) == list(range(len(after)))
+    assert sorted([*actual.before, *actual.only_before]) == list(range(len(before)))
+    assert sorted([*actual.after, *actual.only_after]) == list(range(len(after)))
     assert len(set(pairs)) == len(pairs)
 
 
 def test_values_are_asked_for_once_however_often_a_key_repeats() -> None:
     rows = [("a", number) for number in range(1000)]
-    found, asked = paired(rows, rows[::-1])
+    actual, asked = paired(rows, rows[::-1])
     assert asked == 1
-    assert found.after.tolist() == [999 - place for place in found.before]
+    assert actual.after.tolist() == [999 - location for location in actual.before]
     assert paired([("a", 1), ("a", 1), ("b", 1)], [("b", 2)])[1] == 0

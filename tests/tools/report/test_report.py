@@ -55,8 +55,8 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     extra = page.data["instants"][1][9]["extra"]
     assert [BREAKOUT, IMAGE] in extra
     assert any(value.endswith(r"txt\u202egpj.exe\u2028") for _, value in extra)
-    assert any(r"1<script>alert(1)<script>\x1b.commit" in one for one in page.texts)
-    assert any(r"txt\u202egpj.exe\u2028" in one for one in page.texts)
+    assert any(r"1<script>alert(1)<script>\x1b.commit" in item for item in page.texts)
+    assert any(r"txt\u202egpj.exe\u2028" in item for item in page.texts)
 
 
 def test_a_page_of_10_000_slices_is_small() -> None:
@@ -101,7 +101,7 @@ def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
         ("30,000", "20,000", "file slices"),
         ("800", "500", "findings"),
     ):
-        assert any(one.startswith(f"{most} of {there} {what}: ") for one in page.texts), what
+        assert any(item.startswith(f"{most} of {there} {what}: ") for item in page.texts), what
 
 
 def test_a_table_without_commits(tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_a_drawn_timeline_has_a_mark_for_each_instant_in_the_lane_of_its_action(
     ]
     assert re.findall(r'x="0" y="[\d.]+">(\w+)<', drawing) == ["deltacommit", "compaction", "clean", "rollback"]
     marks = [re.findall(r'class="mark" x="[\d.]+" y="([\d.]+)"', part) for part in drawing.split("</g>")[:4]]
-    assert [len(one) for one in marks] == [2, 2, 2, 1]
-    assert len({one[0] for one in marks}) == 4
+    assert [len(mark) for mark in marks] == [2, 2, 2, 1]
+    assert len({mark[0] for mark in marks}) == 4
     # The longer one is higher.
     assert float(marks[1][1]) < float(marks[2][1]) < float(marks[0][1])
 

@@ -37,7 +37,7 @@ def shown(table: HudiTable, *more: Any) -> str:
         tools.diff(table, "earliest"),
         *more,
     ]
-    return "\n".join(one._repr_html_() for one in objects)
+    return "\n".join(item._repr_html_() for item in objects)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -50,7 +50,7 @@ def test_tables_of_a_notebook_can_be_read(browser: Browser, tmp_path: Path, them
     page.goto(target.as_uri())
     for colour, _ in page.evaluate(COLOURS, "td, th, caption"):
         for name in ("background", "stripes"):
-            behind = [int(theme[name][place : place + 2], 16) for place in (1, 3, 5)]
+            behind = [int(theme[name][location : location + 2], 16) for location in (1, 3, 5)]
             lighter, darker = sorted((luminance(colour), luminance(behind)), reverse=True)
             assert (lighter + 0.05) / (darker + 0.05) >= LEAST_CONTRAST
     aligned = page.evaluate("[...document.querySelectorAll('td, th')].map((one) => getComputedStyle(one).textAlign)")

@@ -52,8 +52,8 @@ def many() -> Report:
 
 def rows(page: Page, table: str) -> list[list[str]]:
     """The texts of the rows that a table shows."""
-    found: list[list[str]] = page.locator(f"#{table} tbody").evaluate(ROWS)
-    return found
+    actual: list[list[str]] = page.locator(f"#{table} tbody").evaluate(ROWS)
+    return actual
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -64,9 +64,9 @@ def test_text_can_be_read_on_light_and_dark_screens(show: Show, small: Report, d
     # What Chromium paints a page with that has no background of its own.
     background = (18, 18, 18) if dark else (255, 255, 255)
     for selector in ("body", ".dim", ".info", ".write", ".service", ".undo", ".savepoint", "tbody td"):
-        found = page.evaluate(COLOURS, selector)
-        assert found, selector
-        for colour, is_dark in found:
+        actual = page.evaluate(COLOURS, selector)
+        assert actual, selector
+        for colour, is_dark in actual:
             lighter, darker = sorted((luminance(colour), luminance(background)), reverse=True)
             assert is_dark == dark
             assert (lighter + 0.05) / (darker + 0.05) >= LEAST_CONTRAST, (selector, colour)
@@ -81,11 +81,11 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(show: Show
         if focused and now["place"] <= focused[-1]["place"]:
             break
         focused.append(now)
-    names = [one["name"] for one in focused]
-    assert [one["name"] for one in focused if not (one["visible"] and one["onScreen"])] == []
+    names = [item["name"] for item in focused]
+    assert [item["name"] for item in focused if not (item["visible"] and item["onScreen"])] == []
     assert names[:3] == ["Skip to the content", "Findings", "Timeline"]
-    wanted = ["error", "warning", "advice", "info", "3", "instants-search", "requested", "20261122081117834"]
-    wanted += [
+    expected = ["error", "warning", "advice", "info", "3", "instants-search", "requested", "20261122081117834"]
+    expected += [
         "partitions-search",
         "nyc",
         "slices-search",
@@ -94,7 +94,7 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(show: Show
         "10 columns now",
         "records-search",
     ]
-    assert [name for name in names if name in wanted] == wanted
+    assert [name for name in names if name in expected] == expected
 
 
 def test_the_first_link_skips_to_the_content(show: Show, small: Report) -> None:

@@ -99,7 +99,7 @@ def check_story(
     table: HudiTable, key: str, rows: pa.Table, keys: Sequence[str], as_of: str | None = None
 ) -> RecordHistory:
     history = tools.history_of(table, key, as_of=as_of)
-    expected = rows.filter(pa.array([one == key for one in keys], pa.bool_()))
+    expected = rows.filter(pa.array([item == key for item in keys], pa.bool_()))
     assert differences(expected, history.result) == []
     rule = table.planner(as_of).context(QueryType.SNAPSHOT).merge_rule
     for group in history.file_groups:
@@ -156,8 +156,8 @@ def test_every_story_ends_in_the_row_of_the_snapshot(case: str) -> None:
     table = open_golden(case)
     rows, keys = keys_by_row(table)
     deleted = [form.format(number) for number in range(24) for form in ("k{}", "k{:02}", "k{:03}")]
-    found = [check_story(table, key, rows, keys) for key in sorted({*keys, *deleted})]
-    assert sum(len(group.verdicts) for history in found for group in history.file_groups) >= 3
+    actual = [check_story(table, key, rows, keys) for key in sorted({*keys, *deleted})]
+    assert sum(len(group.verdicts) for history in actual for group in history.file_groups) >= 3
 
 
 @pytest.mark.parametrize("case", SAMPLED)
@@ -278,7 +278,7 @@ def test_a_row_with_a_delete_mark_wins_as_a_row_and_leaves_none(tmp_path: Path) 
 def test_versions_name_the_block_that_holds_them() -> None:
     table = open_golden("c_many_blocks_0150")
     (group,) = tools.history_of(table, "k00004").file_groups
-    (version,) = [one for one in group.versions if not one.is_base_row][-1:]
+    (version,) = [item for item in group.versions if not item.is_base_row][-1:]
     content = (golden_table("c_many_blocks_0150") / version.path).read_bytes()
     assert version.offset is not None
     assert version.block_number is not None
@@ -347,13 +347,13 @@ def reasons_of(case: str, as_of: str | None = None, every: int = 1) -> dict[str,
     """What is said of the versions that do not count, by key, of all keys or of every so many."""
     table = open_golden(case)
     _, keys = keys_by_row(table)
-    found = {}
+    actual = {}
     for key in sorted(set(keys))[::every]:
         history = tools.history_of(table, key, as_of=as_of)
         said = [uncounted.reason for group in history.file_groups for uncounted in group.uncounted]
         if said:
-            found[key] = said
-    return found
+            actual[key] = said
+    return actual
 
 
 def test_versions_that_were_rolled_back_are_told() -> None:
@@ -551,7 +551,7 @@ def test_a_delete_that_comes_with_an_ordering_value_after_one_without_loses(tmp_
         table.commit(at(number))
         table.log_file(at(number), [table.delete_block(at(number), [("k1", value)])])
     (group,) = tools.history_of(table.open(), "k1").file_groups
-    assert [(one.winner, one.loser, one.reason) for one in group.verdicts] == [
+    assert [(verdict.winner, verdict.loser, verdict.reason) for verdict in group.verdicts] == [
         (2, 3, "delete with an ordering value after one without"),
         (2, 1, "delete without an ordering value"),
     ]

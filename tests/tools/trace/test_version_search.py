@@ -29,8 +29,8 @@ Found = Counter[str]
 def found(table: HudiTable, condition: pc.Expression | None = None) -> dict[tuple[str, str], Found]:
     """The values of all versions, by partition and key."""
     versions: dict[tuple[str, str], Found] = {}
-    for one in tools.find_versions(table, condition).read_all().to_pylist():
-        versions.setdefault((one["partition_path"], one["record_key"]), Counter())[repr(one["row"])] += 1
+    for item in tools.find_versions(table, condition).read_all().to_pylist():
+        versions.setdefault((item["partition_path"], item["record_key"]), Counter())[repr(item["row"])] += 1
     return versions
 
 

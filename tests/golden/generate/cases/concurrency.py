@@ -58,7 +58,7 @@ def together(w: Writer, *writes: tuple[float, Callable[[], None]]) -> None:
         except Exception as error:  # noqa: BLE001 - the loser of a conflict fails in many ways
             failed.append(f"writer after {delay} s failed: {short_error(error)}")
 
-    threads = [threading.Thread(target=run, args=one) for one in writes]
+    threads = [threading.Thread(target=run, args=item) for item in writes]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -157,7 +157,7 @@ class EvolvingTable:
         """Upserts by the data source, for which the order of columns does not matter."""
         all_values = {"id": KEY, "ts": f"{ts}L", "part": part, **values}
         selected = ", ".join(f"{all_values[name]} as `{name}`" for name in self.w.columns())
-        found = properties(self.w.path)
+        actual = properties(self.w.path)
         options = {
             "hoodie.table.name": self.w.name,
             "hoodie.datasource.write.operation": "upsert",
@@ -165,8 +165,8 @@ class EvolvingTable:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            HIVE_STYLE: found.get(HIVE_STYLE, "true"),
-            KEY_GENERATOR: found.get("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.SimpleKeyGenerator"),
+            HIVE_STYLE: actual.get(HIVE_STYLE, "true"),
+            KEY_GENERATOR: actual.get("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.SimpleKeyGenerator"),
             "hoodie.datasource.write.reconcile.schema": "true",
             "hoodie.upsert.shuffle.parallelism": "2",
             SCHEMA_ON_READ: "true",
