@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.avro_cursors import (
-    MAX_BYTES,
     Bools,
     Bytes,
     Cursors,
@@ -353,8 +352,7 @@ def _floats(avro: AvroPrimitive, cursors: Cursors) -> Array:
 
 
 def _strings(avro: AvroPrimitive, cursors: Cursors) -> Array:
-    length = cursors.common_number(MAX_BYTES)
-    return _from_bytes(avro, cursors, cursors.lengths(avro.kind) if length is None else length)
+    return _from_bytes(avro, cursors, cursors.lengths(avro.kind))
 
 
 def _from_bytes(avro: AvroPrimitive | AvroFixed, cursors: Cursors, lengths: Ints | int) -> Array:

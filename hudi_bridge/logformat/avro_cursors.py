@@ -9,7 +9,7 @@ Source: "Binary Encoding" of the Avro specification.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -144,8 +144,11 @@ class Cursors:
         self.pos = starts + lengths
         return starts
 
-    def lengths(self, what: str) -> Ints:
-        """The next lengths; the caller compares them with the remaining bytes."""
+    def lengths(self, what: str) -> Ints | int:
+        """The next lengths, or the length that all have; the caller compares them with the remaining bytes."""
+        length = self.common_number(MAX_BYTES)
+        if length is not None:
+            return length
         lengths = self.varints(what)
         self.refuse(lengths < 0, f"{what} of negative length", "a length")
         return lengths
@@ -171,46 +174,18 @@ class Cursors:
 
         Otherwise returns None and moves no cursor.
         """
-        number = self._common_byte(0)
-        return number if number is not None and number <= max_number and self._jump(1) else None
-
-    def skip_common_bytes(self) -> bool:
-        """Moves the cursors past byte sequences, or texts, of less than 64 bytes, if all have the same length.
-
-        Otherwise moves no cursor.
-        """
-        length = self._common_byte(0)
-        return length is not None and self._jump(1 + length)
-
-    def skip_common_optional(self, branches: Sequence[AvroType]) -> bool:
-        """As ``skip_common_bytes``, for the values of a union that are all of the same branch, of bytes or text."""
-        branch = self._common_byte(0)
-        if branch is None or branch >= len(branches) or not is_counted(branches[branch]):
-            return False
-        length = self._common_byte(1)
-        return length is not None and self._jump(2 + length)
-
-    def _common_byte(self, offset: int) -> int | None:
-        """The int of one byte, not below 0, at the offset from each cursor; None unless it is the same for all.
-
-        The bytes may lie behind the datums.
-        """
         if not self.pos.size:
             return None
-        # Out of bounds, clipping takes the last byte; ``_jump`` refuses that later.
-        numbers = self.source.data[offset:].take(self.pos, mode="clip")
-        first = int(numbers[0])
-        if first >= _CONTINUATION_BIT or first & 1 or np.count_nonzero(numbers != first):
+        # Behind the last byte, clipping takes that one; then a cursor would move beyond its end.
+        first = self.source.data.take(self.pos, mode="clip")
+        byte = int(first[0])
+        if byte >= _CONTINUATION_BIT or byte & 1 or byte >> 1 > max_number or np.count_nonzero(first != byte):
             return None
-        return first >> 1
-
-    def _jump(self, width: int) -> bool:
-        """Moves the cursors by a number of bytes, unless one would pass the end of its datum."""
-        moved = self.pos + width
+        moved = self.pos + 1
         if np.count_nonzero(moved > self.end):
-            return False
+            return None
         self.pos = moved
-        return True
+        return byte >> 1
 
     def branches(self, count: int) -> Ints:
         """The next branch numbers of a union of ``count`` branches."""
@@ -283,11 +258,6 @@ def _wide_numbers(source: DatumBytes, positions: Ints) -> tuple[_Words, Ints]:
         digits[longer] |= ((ninth & np.uint64(0x7F)) << np.uint64(56)) | (tenth << np.uint64(63))
         lengths[longer] = np.where(ninth < _CONTINUATION_BIT, 9, np.where(tenth <= 1, 10, 11))
     return digits, lengths
-
-
-def is_counted(avro: AvroType) -> bool:
-    """Whether values of the type are bytes or text, after their number."""
-    return isinstance(avro, AvroPrimitive) and avro.kind in ("string", "bytes")
 
 
 def value_step(avro: AvroType, source: DatumBytes) -> Step:
@@ -455,7 +425,8 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
     """Moves every cursor past one value."""
     match avro:
         case AvroPrimitive(kind="string" | "bytes"):
-            _step_over_bytes(cursors)
+            what = "a value of variable length"
+            cursors.skip(cursors.lengths(what), what)
         case AvroPrimitive(kind="int" | "long") | AvroEnum():
             cursors.skip_numbers()
         case AvroRecord():
@@ -469,15 +440,7 @@ def step_over(avro: AvroType, cursors: Cursors) -> None:
             cursors.skip(wire_width(avro) or 0, "a value of fixed width")
 
 
-def _step_over_bytes(cursors: Cursors) -> None:
-    if not cursors.skip_common_bytes():
-        what = "a value of variable length"
-        cursors.skip(cursors.lengths(what), what)
-
-
 def _step_over_union(union: AvroUnion, cursors: Cursors) -> None:
-    if cursors.skip_common_optional(union.branches):
-        return
     common = cursors.common_number(len(union.branches) - 1)
     if common is not None:
         step_over(union.branches[common], cursors)
