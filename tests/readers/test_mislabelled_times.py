@@ -1,5 +1,6 @@
 """Tables whose files and log blocks say microseconds where the table, since Hudi 1.1, says milliseconds."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from hudi_bridge.connectors.trino.compatibility import LogColumns, why_unreadabl
 from hudi_bridge.connectors.trino.sql_types import Engine
 from hudi_bridge.engines import slice_delta
 from hudi_bridge.schema.file_columns import Outcome
+from hudi_bridge.tools.checks.examination import examine
 from tests.support.table_writer import Row, TableWriter, at
 
 FIRST = datetime(2024, 7, 10, 17, 7, 4, 939000, UTC)
@@ -120,3 +122,21 @@ def test_no_engine_reads_the_base_file_in_place(table: tuple[HudiTable, list[Row
     assert outcomes["t"] is outcomes["s.t"] is Outcome.MILLISECONDS
     assert "labelled" in str(reason_file_not_native(split, base, opened.snapshot().schema))
     assert why_unreadable(base, LogColumns.of(split.context, engine)) is not None
+
+
+def told_by_the_doctor(table: Path) -> set[str]:
+    findings = [finding for finding in examine(table, deep=True).findings if finding.check == "timestamp-units"]
+    assert all("as milliseconds, they are 2024-" in str(finding.expected) for finding in findings), findings
+    return {column for finding in findings for column in ("t", "s.t") if f"column {column!r}" in finding.found}
+
+
+@pytest.mark.parametrize(("stored", "columns"), [(mislabelled, {"t", "s.t"}), (dict, set())])
+def test_the_doctor_tells_them_by_their_range(stored: Callable[[Row], Row], columns: set[str], tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "t", fields=fields("micros")).create()
+    writer.base_file(at(1), [stored(row(number, 1)) for number in range(4)])
+    writer.commit(at(1))
+    assert told_by_the_doctor(writer.folder) == columns
+
+
+def test_the_doctor_is_silent_once_the_table_says_milliseconds(table: tuple[HudiTable, list[Row]]) -> None:
+    assert told_by_the_doctor(Path(table[0].path)) == set()

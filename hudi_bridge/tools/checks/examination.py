@@ -139,6 +139,7 @@ CHECKS: tuple[Check, ...] = (
     Check(name="expression-stats", run=indexes.expression_stats, is_deep=True),
     Check(name="bloom-filters", run=indexes.bloom_filters, is_deep=True),
     Check(name="secondary-index", run=indexes.secondary_indexes, is_deep=True),
+    Check(name="timestamp-units", run=properties.timestamp_units, is_deep=True),
     Check(name="rows", run=rows.rows, is_deep=True),
 )
 """All checks, in the order in which they run: later ones rely on what earlier ones have checked."""

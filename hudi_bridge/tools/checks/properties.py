@@ -2,7 +2,9 @@
 files.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pyarrow as pa
@@ -150,7 +152,10 @@ def _folders(examined: Examined) -> Iterator[Finding]:
             )
 
 
-_HISTORY, _COLUMNS = "schema-history", "file-schemas"
+_HISTORY, _COLUMNS, _TIMES = "schema-history", "file-schemas", "timestamp-units"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS = range(10**11, 5 * 10**12)
+"""The years 1973 to 2128. Taken for microseconds, they are days of January and February 1970."""
 
 
 def schema_history(examined: Examined) -> Iterator[Finding]:
@@ -261,3 +266,49 @@ def _parsed(text: str, path: str) -> pa.Schema | None:
     except HudiReadError:
         # The check of log blocks reports the error.
         return None
+
+
+def timestamp_units(examined: Examined) -> Iterator[Finding]:
+    """Times that base files label as microseconds are not milliseconds by their range, as Hudi 0.14 to 1.0 wrote them.
+
+    Hudi 1.1 and later take them for milliseconds once the table's schema says so (``TimestampLogicalTypeClassifier``).
+    """
+    columns, _ = columns_of_query(read_query_schema(examined.state), examined.config, QueryType.SNAPSHOT)
+    ranges: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for footer in examined.footers.values():
+        if isinstance(footer, HudiReadError):
+            continue
+        for column, bounds in footer.ranges.items():
+            if _is_in_microseconds(footer.schema, column) and _is_in_microseconds(columns, column):
+                least, greatest = map(_microseconds, bounds)
+                ranges[column].append((least, greatest))
+    for column, of_files in ranges.items():
+        least, greatest = min(low for low, _ in of_files), max(high for _, high in of_files)
+        if least in _MILLISECONDS and greatest in _MILLISECONDS:
+            stored, meant = (
+                " to ".join(str(_EPOCH + number * unit) for number in (least, greatest))
+                for unit in (timedelta(microseconds=1), timedelta(milliseconds=1))
+            )
+            yield Finding(
+                severity=Severity.WARNING,
+                check=_TIMES,
+                found=f"times from {stored} in the column {quoted(column)} of {len(of_files)} base files",
+                expected=f"other times than in early 1970; as milliseconds, they are {meant}",
+                remedy="if these are right, write a commit with Hudi 1.1 or newer: by its schema, older files have "
+                "milliseconds",
+            )
+
+
+def _is_in_microseconds(schema: pa.Schema, column: str) -> bool:
+    """Whether a column or, by a path with dots, a field of structs has timestamps in microseconds."""
+    kind: pa.DataType = pa.struct(list(schema))
+    for name in column.split("."):
+        position = kind.get_field_index(name) if isinstance(kind, pa.StructType) else -1
+        if position < 0:
+            return False
+        kind = kind.field(position).type
+    return isinstance(kind, pa.TimestampType) and kind.unit == "us"
+
+
+def _microseconds(time: datetime) -> int:
+    return (time.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)

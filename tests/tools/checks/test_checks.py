@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,17 @@ def other_filter(folder: Path) -> Path:
 SMALL = Limits(small_file_bytes=20_000, delta_commits=4, skew=3)
 ERROR, WARNING, ADVICE, INFO = Severity.ERROR, Severity.WARNING, Severity.ADVICE, Severity.INFO
 LOG = r"\.f1-0_.*\.log\.1_0-1-1"
+
+
+def milliseconds(folder: Path) -> Path:
+    """A table whose times are labelled as microseconds, and are milliseconds of 2023."""
+    fields = ("id", "string"), ("ts", {"type": "long", "logicalType": "timestamp-micros"})
+    table = TableWriter(folder=folder / "t", fields=fields).create()
+    table.base_file(at(1), [{"id": "a", "ts": datetime.fromtimestamp(1_700_000, UTC)}])
+    table.commit(at(1))
+    return table.folder
+
+
 DAMAGES = {
     "timeline-files": Damage(make=damaged_commit, severity=ERROR, path=r".*\.deltacommit", found="."),
     "timeline-order": Damage(make=completed_before_requested, severity=ERROR, path=rf".*{at(3)}_.*", found="before"),
@@ -409,6 +421,9 @@ DAMAGES = {
     ),
     "bloom-filters": Damage(
         make=other_filter, severity=ERROR, path=r".*\.parquet", found="another in bloom_filters", deep=True
+    ),
+    "timestamp-units": Damage(
+        make=milliseconds, severity=WARNING, path="None", found="1970-01-20 .* 'ts' of 1 base files", deep=True
     ),
     "secondary-index": Damage(
         make=other_base_of("h_secondary_index_120", "city", "nowhere"),
