@@ -11,13 +11,14 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyarrow import orc
 
 from hudi_bridge.logformat.layout import HeaderKey
 from hudi_bridge.schema.avro import arrow_schema, parse_avro_schema
 from tests.logformat.hfile_writer import field, hfile, varint
 
-FORMATS = ("parquet", "orc", "hfile", "lance")
+FORMATS = ("parquet", "orc", "hfile", pytest.param("lance", marks=pytest.mark.extra))
 ENTRIES, DOCUMENT = "entries", "one document"
 """The two forms of the header: Hudi's main branch has written both."""
 _FOOTER_LENGTH, _USER_METADATA = 1, 5

@@ -216,7 +216,12 @@ WAYS: Mapping[str, Callable[[HudiDataset], pa.Table]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+_OF_EXTRAS = ("duckdb", "polars")
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.extra) if way in _OF_EXTRAS else way for way in WAYS]
+)
 def test_every_way_to_read_gives_the_times(tmp_path: Path, way: str) -> None:
     assert times_by_key(WAYS[way](overlapping_in_utc(tmp_path / "t", 9).snapshot())) == EXPECTED
 

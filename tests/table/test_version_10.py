@@ -24,7 +24,7 @@ CASES = [
     ("b_event_time_120", "orc"),
     ("b_null_ordering_int_120", "hfile"),
     ("b_sql_partial_120", "parquet"),
-    ("c_data_and_delete_block_111", "lance"),
+    pytest.param("c_data_and_delete_block_111", "lance", marks=pytest.mark.extra),
     ("c_hfile_blocks_120", "hfile"),
     ("c_parquet_blocks_120", "parquet"),
     ("c_rollback_120", "orc"),
