@@ -16,7 +16,7 @@ SECONDS = 300
 
 def test_hudi_gives_its_own_answers_and_verdicts_that_are_kept_are_true() -> None:
     cases = chosen_cases(OF_NEWEST, 1) | chosen_cases(CASES - OF_NEWEST, 1)
-    queries = named(cases, ["snapshot", "incremental"])
+    queries = named(cases, ["snapshot"])
     reader = FunctionReader(
         "tests.golden.readers.spark:read", Limits(seconds=SECONDS, mebibytes=0), python=str(PYTHON35)
     )
