@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hudi_bridge import HudiTable
-from hudi_bridge.inspection import VIEWS
+from hudi_bridge.inspection import VIEWS, filesystem_view, metadata_records, query_timeline
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
 
@@ -38,3 +38,32 @@ def test_a_view_takes_few_requests(name: str, suffix: str) -> None:
     archive = number(folder / ".hoodie", "history/*", ".commits_*") if "archived" in suffix else 0
     assert requests.other_reads <= commits + plans + archive + FILES_OF_METADATA_TABLE
     assert requests.listings <= (0 if suffix in WITHOUT_FOLDERS else len(partitions) + FOLDERS)
+
+
+@pytest.mark.parametrize("name", ["l_storm_120", "d_archived_0150", "h_all_indexes_120"])
+def test_what_sql_functions_show_takes_few_requests(name: str) -> None:
+    folder, files = golden_table(name), CountingFileSystem()
+    table = HudiTable.open(str(folder), filesystem=files)
+    partitions = {part.partition_path for part in HudiTable.open(folder).file_slices()}
+    timeline = files.reset()
+    query_timeline(table)
+    # Of each instant, one file; up to table version 7, the times of files are those of the listed folder.
+    assert timeline.reads == 0
+    assert timeline.listings <= 1
+    assert 0 < timeline.other_reads <= len(table.timeline.instants)
+    view = files.reset()
+    filesystem_view(table)
+    assert view.reads <= len(partitions)
+    assert view.listings <= len(partitions) + FOLDERS
+
+
+@pytest.mark.parametrize("name", ["d_archived_0150", "h_all_indexes_120"])
+def test_records_of_the_metadata_table_take_a_request_for_each_of_its_files(name: str) -> None:
+    folder, files = golden_table(name), CountingFileSystem()
+    table = HudiTable.open(str(folder), filesystem=files)
+    metadata = folder / ".hoodie" / "metadata"
+    requests = files.reset()
+    assert sum(batch.num_rows for batch in metadata_records(table))
+    assert requests.reads == 0
+    assert max(requests.by_file.values(), default=0) <= 1
+    assert 0 < requests.other_reads <= number(metadata, "*.hfile", ".*.log.*", "*commit", "hoodie.properties")
