@@ -195,11 +195,17 @@ def test_rows_of_commits_that_the_timeline_does_not_know_have_null(tmp_path: Pat
     assert times_by_key(snapshot.to_table(filter=pc.field(COMPLETION_TIME_COLUMN).is_null())) == {"a": None}
 
 
+def through_duckdb(rows: HudiDataset) -> pa.Table:
+    with rows.to_duckdb("t") as connection:
+        table: pa.Table = connection.sql("FROM t").to_arrow_table()
+        return table
+
+
 WAYS: Mapping[str, Callable[[HudiDataset], pa.Table]] = {
     "batches": lambda rows: pa.Table.from_batches(rows.to_batches(), rows.schema),
     "pandas": lambda rows: pa.Table.from_pandas(rows.to_pandas(), preserve_index=False),
     "polars": lambda rows: rows.to_polars().to_arrow(),
-    "duckdb": lambda rows: rows.to_duckdb("t").sql("FROM t").to_arrow_table(),
+    "duckdb": through_duckdb,
     "no_meta_columns": lambda rows: rows.to_table(meta_columns=False),
     "projection": lambda rows: rows.to_table([COMPLETION_TIME_COLUMN, "id"]),
     "expressions": lambda rows: rows.to_table(
