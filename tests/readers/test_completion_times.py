@@ -222,7 +222,7 @@ WAYS: Mapping[str, Callable[[HudiDataset], pa.Table]] = {
 }
 
 
-_OF_EXTRAS = ("duckdb", "polars")
+_OF_EXTRAS = ("duckdb", "pandas", "polars")
 
 
 @pytest.mark.parametrize(
