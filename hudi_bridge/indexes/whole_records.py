@@ -77,7 +77,7 @@ _VERSIONS = WHOLE_RECORD.append(pa.field(DELETED, pa.bool_()))
 
 
 def whole_records(kind: RecordKind) -> RecordKind:
-    """A kind like another one, whose columns are those of the whole record."""
+    """The same kind of records, with all columns of a record."""
     columns = {field.name: field for field in WHOLE_RECORD if field.name != KEY}
     return RecordKind(
         field=kind.field, columns=columns, merged=partial(_merged, kind), versions=partial(_versions, kind)
@@ -132,7 +132,7 @@ def _nulls(count: int, kind: Any) -> Array:  # noqa: ANN401 - of any type
 
 
 def _merged(kind: RecordKind, versions: pa.Table) -> pa.Table:
-    """The records that some versions make, oldest first, without those that are removed."""
+    """Merges versions of records, which are ordered from the oldest; removed records are left out."""
     newest = newest_versions(versions)
     if kind.field not in (_FILES, _STATISTICS) or len(newest) == len(versions):
         return newest

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
-from hudi_bridge.config import HOODIE_FOLDER, TimelineTimezone
+from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, QueryError, TableNotFoundError
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from hudi_bridge.indexes.whole_records import WHOLE_RECORD
@@ -25,7 +25,7 @@ from hudi_bridge.splits.file_system_view import build_file_groups, view_timeline
 from hudi_bridge.splits.partitions import QueryColumns
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.history import load_archived_states
-from hudi_bridge.timeline.instant import Instant, instant_file_name
+from hudi_bridge.timeline.instant import Instant, instant_at, instant_file_name
 from hudi_bridge.timeline.instant_files import read_timeline_file
 from hudi_bridge.timeline.records import map_field, number_field, parse_record, records_field, text_field
 from hudi_bridge.timeline.timeline import TableState
@@ -95,15 +95,9 @@ def _active_rows(table: HudiTable, state: TableState) -> Iterator[dict[str, Any]
     )
     for instant, content in zip(instants, contents, strict=True):
         name = instant_file_name(instant)
-        completed = instant.completion_time if has_times else _as_instant(changed.get(name), state)
+        moment = changed.get(name)
+        completed = instant.completion_time if moment is None else instant_at(moment, state.config.timeline_timezone)
         yield _instant_row(state, instant, completed) | _totals(content, f"{folder}/{name}")
-
-
-def _as_instant(time: datetime | None, state: TableState) -> str | None:
-    if time is None:
-        return None
-    in_zone = time if state.config.timeline_timezone is TimelineTimezone.UTC else time.astimezone()
-    return in_zone.strftime("%Y%m%d%H%M%S") + f"{in_zone.microsecond // 1000:03d}"
 
 
 def _instant_row(state: TableState, instant: Instant, completed: str | None) -> dict[str, Any]:

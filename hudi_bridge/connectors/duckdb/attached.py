@@ -249,7 +249,7 @@ class Attached:
         metadata_views: Collection[str] = (),
         sql_functions: bool = False,
     ) -> None:
-        """Creates the views, with those of the suffixes ``metadata_views``; raises like ``attach``."""
+        """Creates the views; ``metadata_views`` are suffixes of ``VIEWS``. Raises like ``attach``."""
         table.storage.require_no_keys("DuckDB")
         make_joins_work(connection)
         self.connection = connection
@@ -327,7 +327,7 @@ class Attached:
         return None if named is None else reading_error(self.table.storage, named)
 
     def show(self, suffix: str, connection: duckdb.DuckDBPyConnection) -> None:
-        """Makes a further one of ``VIEWS``, with a connection whose current schema is that of the others."""
+        """Creates one more of the ``VIEWS``; the current schema of the connection must be that of the other views."""
         if suffix not in self._metadata_suffixes:
             name = self.name + suffix
             self._view_schema.refuse_tables(connection, (name,))

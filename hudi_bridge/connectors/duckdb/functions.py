@@ -54,6 +54,6 @@ _METADATA_MACRO = f"hudi_metadata(name) AS TABLE FROM query_table(name || '{_REC
 
 
 def create_macros(connection: duckdb.DuckDBPyConnection, *, is_temporary: bool) -> None:
-    """Makes the macros, in place of macros of these names."""
+    """Creates the macros; replaces those with the same names."""
     for macro in (_TIMELINE_MACRO, _SLICES_MACRO, _METADATA_MACRO):
         connection.execute(f"CREATE OR REPLACE {'TEMP ' if is_temporary else ''}MACRO {macro}")
