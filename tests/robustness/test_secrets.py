@@ -192,24 +192,26 @@ def test_a_table_is_read_and_shows_no_secrets() -> None:
         assert sorted(row["id"] for row in rows) == ["a", "b"]
 
 
-# The file that tells of operations may be gone, as it is an error when it is read for its rows; and so may the commits
-# that tell of files, as they may have been archived.
-@pytest.mark.parametrize(("kind", "harmless"), [("io", 0), ("gone", 4)])
-def test_errors_show_no_secrets(table: Faults, kind: str, harmless: int) -> None:
+@pytest.mark.parametrize("kind", ["io", "gone"])
+def test_errors_show_no_secrets(table: Faults, kind: str) -> None:
     HudiTable.open(URI).snapshot().to_table()
     errors: list[HudiReadError] = []
-    requests = table.count
-    for number in range(requests):
-        table.kind, table.at, table.count = kind, number, 0
+    harmless: list[str] = []
+    # Requests of one round are counted in any order, so each is known by its path, not by its number.
+    for number in range(table.count):
+        table.kind, table.at, table.count, table.path = kind, number, 0, None
         try:
             HudiTable.open(URI).snapshot().to_table()
+            harmless.append(str(table.path))
         except HudiReadError as error:
             errors.append(error)
-    assert len(errors) == requests - harmless
-    for told in errors:
-        require_no_secrets(told, told.args, told.__dict__)
-        if isinstance(told, StorageError):
-            assert told.path.startswith("s3://***@bucket/trips")
+    assert len(errors) >= 8
+    # Commits may have been archived; and the log that tells of operations is opened again for its rows.
+    assert [path for path in harmless if kind == "io" or not (".deltacommit" in path or ".log." in path)] == []
+    for error in errors:
+        require_no_secrets(error, error.args, error.__dict__)
+        if isinstance(error, StorageError):
+            assert error.path.startswith("s3://***@bucket/trips")
 
 
 def test_a_uri_that_cannot_be_opened_is_not_shown() -> None:
