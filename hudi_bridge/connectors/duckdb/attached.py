@@ -10,6 +10,16 @@
     trips_incremental   with ``after``: the rows that a range of commits wrote
     trips_changes       with ``after``: the changes of records in that range
 
+With ``sql_functions``, Hudi's table-valued functions are macros over attached tables:
+
+    hudi_query_timeline(name [, include_archived])     the instants, with what commits have written
+    hudi_filesystem_view(name [, sub_path])            the file slices in the folders that a pattern names
+    hudi_metadata(name)                                the records of the metadata table
+
+A macro is SQL over views of the attached table ``name``, so these have columns and values of Hudi, but show no table
+that is not attached. The pattern is one of DuckDB's GLOB. ``hudi_table_changes`` plans its range in Python, which no
+macro can call: attach the table with ``after``.
+
 DuckDB pushes conditions down, and does not check them again. The rows of a snapshot come from DuckDB's own scan of base
 files and from what hudi-bridge merges.
 
@@ -34,7 +44,6 @@ from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.common.threads import most_at_once
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
-from hudi_bridge.connectors.duckdb.functions import SHOWN, create_macros
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
 from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
@@ -42,7 +51,15 @@ from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError
-from hudi_bridge.inspection import VIEWS
+from hudi_bridge.inspection import (
+    FILESYSTEM_VIEW_SCHEMA,
+    METADATA_RECORDS_SCHEMA,
+    QUERY_TIMELINE_SCHEMA,
+    VIEWS,
+    filesystem_view,
+    metadata_records,
+    query_timeline,
+)
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.split_reader import reading_error
@@ -197,7 +214,7 @@ def attach(
     ``after``, and optionally ``up_to``, there are also views of that range of commits, as for ``HudiTable.incremental``
     and ``HudiTable.changes``. Without ``meta_columns``, the views of rows lack Hudi's own columns, and so do the images
     of changes. With ``metadata_views``, there is a view for each of ``hudi_bridge.inspection.VIEWS``.
-    With ``sql_functions``, there are the macros of ``connectors.duckdb.functions``, which take the ``name``.
+    With ``sql_functions``, there are Hudi's SQL functions as macros, which take the ``name``.
 
     Raises:
         QueryError: the connection has a table with one of the names, the Hudi table has no columns before its first
@@ -267,7 +284,7 @@ class Attached:
         self._metadata_suffixes = tuple(
             suffix for suffix, view in VIEWS.items() if suffix in metadata_views or view.is_usual
         )
-        self._functions = SHOWN if sql_functions else {}
+        self._functions = _MACRO_VIEWS if sql_functions else {}
         self._scanned: dict[str, RealtimeFileSplit] = {}
         self._plans: dict[str, ViewPlan] = {}
         self._create_views()
@@ -351,7 +368,7 @@ class Attached:
         views |= {name: source.rows_in(self.connection) for name, source in sources.items()}
         self._view_schema.create(self.connection, views)
         if self._functions:
-            create_macros(self.connection, is_temporary=not self._view_schema.is_in_memory)
+            _create_macros(self.connection, is_temporary=not self._view_schema.is_in_memory)
         self._instant = datasets[self.name].instant
 
     def _datasets(self) -> dict[str, HudiDataset]:
@@ -420,3 +437,37 @@ def _read_table(inspect: Callable[[pc.Expression | None], pa.Table]) -> Read:
         return ds.dataset(inspect(row_filter)).to_batches(columns=list(columns), filter=row_filter)
 
     return read
+
+
+_ACTIVE, _ALL = "_hudi_query_timeline", "_hudi_query_timeline_all"
+_SLICES, _RECORDS = "_hudi_filesystem_view", "_hudi_metadata"
+
+_MACRO_VIEWS: Mapping[str, tuple[pa.Schema, Callable[[HudiTable, object], pa.Table]]] = {
+    _ACTIVE: (QUERY_TIMELINE_SCHEMA, lambda table, _: query_timeline(table)),
+    _ALL: (QUERY_TIMELINE_SCHEMA, lambda table, _: query_timeline(table, include_archived=True)),
+    _SLICES: (FILESYSTEM_VIEW_SCHEMA, lambda table, _: filesystem_view(table, None)),
+    _RECORDS: (
+        METADATA_RECORDS_SCHEMA,
+        lambda table, _: pa.Table.from_batches(metadata_records(table), METADATA_RECORDS_SCHEMA),
+    ),
+}
+"""The columns and the rows of the views that the macros read, by the suffix of their names. They ignore the filter."""
+
+_TIMELINE_MACRO = (
+    "hudi_query_timeline(name, include_archived := false) AS TABLE FROM query_table("
+    f"name || if(include_archived::VARCHAR IN ('true', 'TRUE'), '{_ALL}', '{_ACTIVE}'))"
+)
+# With as many slashes in the path as in the pattern, no star stands for a slash. Nor does one stand for the table.
+_SLICES_MACRO = (
+    f"hudi_filesystem_view(name, sub_path := '') AS TABLE FROM query_table(name || '{_SLICES}') "
+    "WHERE Partition_Path GLOB trim(sub_path, '/') "
+    "AND len(string_split(Partition_Path, '/')) = len(string_split(trim(sub_path, '/'), '/')) "
+    "AND (Partition_Path = '') = (trim(sub_path, '/') = '')"
+)
+_METADATA_MACRO = f"hudi_metadata(name) AS TABLE FROM query_table(name || '{_RECORDS}')"
+
+
+def _create_macros(connection: duckdb.DuckDBPyConnection, *, is_temporary: bool) -> None:
+    """Creates the macros; replaces those with the same names."""
+    for macro in (_TIMELINE_MACRO, _SLICES_MACRO, _METADATA_MACRO):
+        connection.execute(f"CREATE OR REPLACE {'TEMP ' if is_temporary else ''}MACRO {macro}")
