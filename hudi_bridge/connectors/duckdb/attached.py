@@ -45,8 +45,16 @@ from hudi_bridge.common.threads import most_at_once
 from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
-from hudi_bridge.connectors.duckdb.merged_rows import FILE_NUMBER, POSITION, MergedRows
-from hudi_bridge.connectors.duckdb.native_scan import FILE, ROW, NativeScan, NativeScanPlanner, ViewPlan
+from hudi_bridge.connectors.duckdb.native_scan import (
+    FILE,
+    FILE_NUMBER,
+    POSITION,
+    ROW,
+    MergedRows,
+    NativeScan,
+    NativeScanPlanner,
+    ViewPlan,
+)
 from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, MergeStore

@@ -20,7 +20,7 @@ from hudi_bridge import CorruptBaseFileError, CorruptLogFileError, DataFileGoneE
 from hudi_bridge.connectors.duckdb import Attached, ViewPlan, attach, attached
 from hudi_bridge.connectors.duckdb import native_scan as scans
 from hudi_bridge.connectors.duckdb.file_system import Errors, TableFiles
-from hudi_bridge.connectors.duckdb.merged_rows import MergedRows
+from hudi_bridge.connectors.duckdb.native_scan import MergedRows
 from hudi_bridge.engines import merged_slices
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.storage.storage import Storage
