@@ -15,7 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from hudi_bridge import __version__
-from hudi_bridge.cli.examples import epilog
 from hudi_bridge.cli.options import name_tables_as_in
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -39,10 +38,10 @@ class CommandPlace:
             group = get_group(command)
             group.name = name
             for below, single in group.commands.items():
-                single.epilog = epilog(f"{name} {below}")
+                single.epilog = _epilog(f"{name} {below}")
             return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name, context_settings=SETTINGS, epilog=epilog(name))(command)
+        alone.command(name, context_settings=SETTINGS, epilog=_epilog(name))(command)
         return get_command(alone)
 
 
@@ -98,7 +97,7 @@ _COMMANDS = {
         help="The file slices that a snapshot reads, with the number and size of their files.",
     ),
     "log": CommandPlace(
-        module="hudi_bridge.cli.log",
+        module="hudi_bridge.cli.read",
         name="log",
         help="The blocks of log files, or the records in them: what counts, and why the rest does not.",
     ),
@@ -108,42 +107,42 @@ _COMMANDS = {
         help="The splits of a query: the files that one task reads together.",
     ),
     "partitions": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="partitions",
         help="The partitions: values, files, bytes, rows as far as commits tell, share of the logs, newest commit.",
     ),
     "stats": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="stats",
         help="Figures: write amplification, sizes, overlap of column ranges, key filters, bootstrap files, properties.",
     ),
     "compactions": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="compactions",
         help="Compactions and log compactions: what was planned, what is written, how to run it.",
     ),
     "clusterings": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="clusterings",
         help="Clusterings: what was planned, what is written, how to run it.",
     ),
     "cleans": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="cleans",
         help="Cleans: what was to be deleted, what was deleted, and the earliest instant that is kept.",
     ),
     "rollbacks": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="rollbacks",
         help="Rollbacks and restores: what they take back, and what they deleted.",
     ),
     "savepoints": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="savepoints",
         help="Savepoints: the files that they keep, by whom and why.",
     ),
     "indexings": CommandPlace(
-        module="hudi_bridge.cli.statistics",
+        module="hudi_bridge.cli.inspection",
         name="indexings",
         help="Indexes that were built: up to which instant, and whether they are complete.",
     ),
@@ -219,13 +218,58 @@ _COMMANDS = {
     ),
 }
 
+EXAMPLES = {
+    "": "hudi-bridge demo",
+    "demo": "hudi-bridge demo --to tables",
+    "info": "hudi-bridge info trips",
+    "schema": "hudi-bridge schema trips --history",
+    "timeline": "hudi-bridge timeline trips --details",
+    "show": "hudi-bridge show trips 20261122081117834 --files",
+    "slices": "hudi-bridge slices trips",
+    "log": "hudi-bridge log trips",
+    "splits": "hudi-bridge splits trips",
+    "partitions": "hudi-bridge partitions trips",
+    "stats": "hudi-bridge stats trips sizes",
+    "compactions": "hudi-bridge compactions trips",
+    "clusterings": "hudi-bridge clusterings trips",
+    "cleans": "hudi-bridge cleans trips",
+    "rollbacks": "hudi-bridge rollbacks trips",
+    "savepoints": "hudi-bridge savepoints trips",
+    "indexings": "hudi-bridge indexings trips",
+    "metadata": "hudi-bridge metadata trips",
+    "read": 'hudi-bridge read trips --where "fare > 19" -o fares.parquet',
+    "get": "hudi-bridge get trips trip-1 trip-2",
+    "explain": "hudi-bridge explain trips --where \"city = 'sf'\"",
+    "changes": "hudi-bridge changes trips --after earliest --format json",
+    "diff": "hudi-bridge diff trips earliest",
+    "sql": 'hudi-bridge sql trips "SELECT city, count(*) FROM t GROUP BY city"',
+    "trace": "hudi-bridge trace trips trip-1 --values",
+    "doctor": "hudi-bridge doctor lake --severity warning",
+    "report": "hudi-bridge report trips --key trip-1 -o report.html",
+    "compare": "hudi-bridge compare trips --with hudi",
+    "serve iceberg": "hudi-bridge serve iceberg lake --scratch served --port 8181",
+    "publish iceberg": "hudi-bridge publish iceberg trips --to iceberg",
+    "publish log-records": "hudi-bridge publish log-records trips --to published",
+    "trino explain": "hudi-bridge trino explain trips",
+    "trino sql": "hudi-bridge trino sql trips --published published",
+}
+"""Command lines by the name of the command; tests run them on the tables of ``hudi-bridge demo``."""
+
+
+def _epilog(name: str) -> str | None:
+    """The end of a command's help."""
+    example = EXAMPLES.get(name)
+    # A bracket would begin markup, and two lines are one paragraph.
+    return None if example is None else f"Example: {example}".replace("[", r"\[")
+
+
 app = typer.Typer(
     cls=group_of(_COMMANDS),
     help="Reads the true, current rows of Apache Hudi merge-on-read tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
-    epilog=epilog(""),
+    epilog=_epilog(""),
 )
 
 

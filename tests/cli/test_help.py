@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_bridge import samples
-from hudi_bridge.cli.app import _COMMANDS
-from hudi_bridge.cli.examples import EXAMPLES
+from hudi_bridge.cli.app import _COMMANDS, EXAMPLES
 from tests.cli.conftest import Outcome
 
 
