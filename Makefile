@@ -118,7 +118,7 @@ golden: $(INSTALLED) ## Compare the golden tables with the answers of Hudi, as A
 
 matrix: jdks $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## Compare the golden tables through every engine; print the counts (JDKs)
 	$(PYTEST) tests/table/test_golden.py tests/connectors/duckdb/test_duckdb_golden.py \
-		tests/connectors/polars/test_polars_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
+		tests/connectors/test_polars_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
 	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS) -k hudi --matrix
 	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
 		$(SPARK_TESTS)/test_spark_iceberg.py --matrix

@@ -24,9 +24,7 @@ from hudi_bridge import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from hudi_bridge.connectors.polars import scan, scan_dataset
-from hudi_bridge.connectors.polars.conditions import columns_of, condition_of
-from hudi_bridge.connectors.polars.frames import _frames
+from hudi_bridge.connectors.polars import _frames, columns_of, condition_of, scan, scan_dataset
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case, golden_table, golden_variant_queries
 from tests.support.table_writer import TableWriter, at
