@@ -21,8 +21,7 @@ from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.tools.checks.examination import examine_storage, is_table_folder, tables_below
 from hudi_bridge.tools.checks.examined import Progress
-from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Limits, Severity, subtitle, summary
-from hudi_bridge.tools.checks.html_page import html_page
+from hudi_bridge.tools.checks.findings import Diagnosis, Finding, Limits, Severity, html_page, subtitle, summary
 from hudi_bridge.tools.report import gather, html_report
 
 WARNED = 3

@@ -29,8 +29,7 @@ from hudi_bridge.inspection.file_groups import SliceState
 from hudi_bridge.splits.file_slice import parse_log_file_name
 from hudi_bridge.splits.schema_history import SchemaVersion
 from hudi_bridge.timeline.instant import Action, time_of
-from hudi_bridge.tools.checks.findings import Severity, SliceCost, subtitle, summary
-from hudi_bridge.tools.checks.html_page import finding_head, finding_row
+from hudi_bridge.tools.checks.findings import Severity, SliceCost, finding_head, finding_row, subtitle, summary
 from hudi_bridge.tools.report.contents import (
     END_OF_SCROLLING,
     CompactionGain,
