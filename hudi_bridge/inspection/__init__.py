@@ -43,10 +43,12 @@ from hudi_bridge.inspection.services import (
     inspect_services,
     is_service,
 )
-from hudi_bridge.inspection.sql_functions import (
+from hudi_bridge.inspection.sql import (
     FILESYSTEM_VIEW_SCHEMA,
     METADATA_RECORDS_SCHEMA,
     QUERY_TIMELINE_SCHEMA,
+    VIEWS,
+    MetadataView,
     filesystem_view,
     metadata_records,
     query_timeline,
@@ -67,7 +69,6 @@ from hudi_bridge.inspection.statistics import (
     inspect_properties,
     inspect_write_amplification,
 )
-from hudi_bridge.inspection.views import VIEWS, MetadataView
 
 __all__ = [
     "ALL_SLICES_SCHEMA",

@@ -1,5 +1,6 @@
-"""What Hudi's table-valued functions of Spark SQL show of a table, with the columns of Hudi.
+"""What SQL engines show of a table besides its rows: views by name, and Hudi's table-valued functions.
 
+``VIEWS`` has the views, by the suffixes of their names. Hudi's functions of Spark SQL return the columns of Hudi:
 ``hudi_query_timeline`` is ``query_timeline``, ``hudi_filesystem_view`` is ``filesystem_view``, and ``hudi_metadata`` is
 ``metadata_records``. The rows of ``hudi_table_changes`` are those of ``HudiTable.incremental`` and ``changes``.
 
@@ -7,28 +8,138 @@ Source: ``TimelineRelation`` and ``FileSystemRelation`` of Hudi, and ``TimelineU
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import HOODIE_FOLDER
 from hudi_bridge.errors import CorruptTableError, QueryError, TableNotFoundError
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from hudi_bridge.indexes.whole_records import WHOLE_RECORD
+from hudi_bridge.inspection import file_groups, log_files, overview, services, statistics
 from hudi_bridge.inspection.rows import arrow_schema, rows_to_table
+from hudi_bridge.readers.filters import allowed_values
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.file_system_view import build_file_groups, view_timeline
 from hudi_bridge.splits.partitions import QueryColumns
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.history import load_archived_states
-from hudi_bridge.timeline.instant import Instant, instant_at, instant_file_name
+from hudi_bridge.timeline.instant import Instant, InstantLike, instant_at, instant_file_name
 from hudi_bridge.timeline.instant_files import read_timeline_file
 from hudi_bridge.timeline.records import map_field, number_field, parse_record, records_field, text_field
 from hudi_bridge.timeline.timeline import TableState
+
+
+class MetadataView(NamedTuple):
+    """The columns of a view, and the function that makes its rows as of an instant.
+
+    Attributes:
+        schema: the columns; None if they are the table's, as ``schema_of`` tells.
+        rows: the rows of a table as of an instant, as for ``HudiTable.snapshot``.
+        is_usual: whether engines make the view without being asked for it.
+        has_instants: whether the rows differ from instant to instant.
+        rows_of_group: the rows with one ``file_id``, for which less is read; raises QueryError if there are none.
+    """
+
+    schema: pa.Schema | None
+    rows: Callable[[HudiTable, InstantLike | None], pa.Table]
+    is_usual: bool = False
+    has_instants: bool = True
+    rows_of_group: Callable[[HudiTable, InstantLike | None, str], pa.Table] | None = None
+
+    def schema_of(self, table: HudiTable, as_of: InstantLike | None = None) -> pa.Schema:
+        """The columns of the view of a table."""
+        if self.schema is not None:
+            return self.schema
+        return log_files.inspect_log_records(table, as_of=as_of).schema
+
+    def passing(self, table: HudiTable, as_of: InstantLike | None, row_filter: pc.Expression | None) -> pa.Table:
+        """Rows among which are all that pass a filter; those of some file groups if the filter names these alone."""
+        groups = None if row_filter is None or self.rows_of_group is None else allowed_values(row_filter, "file_id")
+        if groups is None or self.rows_of_group is None:
+            return self.rows(table, as_of)
+        parts = []
+        for file_id in groups.to_pylist():
+            with suppress(QueryError):
+                parts.append(self.rows_of_group(table, as_of, str(file_id)))
+        return pa.concat_tables(parts) if parts else self.schema_of(table, as_of).empty_table()
+
+
+def _archived(schema: pa.Schema, inspect: Callable[..., pa.Table]) -> MetadataView:
+    """The view of what ``inspect`` returns of the archived timeline."""
+    return MetadataView(
+        schema, lambda table, _: inspect(table, archived=True).filter(pc.field("archived")), has_instants=False
+    )
+
+
+VIEWS: Mapping[str, MetadataView] = {
+    "_timeline": MetadataView(
+        overview.TIMELINE_SCHEMA, lambda table, _: overview.inspect_timeline(table), is_usual=True, has_instants=False
+    ),
+    "_commits": MetadataView(
+        overview.COMMITS_SCHEMA, lambda table, _: overview.inspect_commits(table), is_usual=True, has_instants=False
+    ),
+    "_file_slices": MetadataView(overview.FILE_SLICES_SCHEMA, overview.inspect_file_slices, is_usual=True),
+    "_files": MetadataView(overview.FILES_SCHEMA, overview.inspect_files, is_usual=True),
+    "_all_slices": MetadataView(file_groups.ALL_SLICES_SCHEMA, file_groups.inspect_all_slices),
+    "_all_files": MetadataView(
+        file_groups.FILE_GROUP_SCHEMA,
+        lambda table, as_of: file_groups.inspect_file_group(table, as_of=as_of),
+    ),
+    "_partitions": MetadataView(statistics.PARTITIONS_SCHEMA, statistics.inspect_partitions),
+    "_log_blocks": MetadataView(
+        log_files.LOG_BLOCKS_SCHEMA,
+        lambda table, as_of: log_files.inspect_log_blocks(table, as_of=as_of),
+        rows_of_group=lambda table, as_of, file_id: log_files.inspect_log_blocks(table, file_id=file_id, as_of=as_of),
+    ),
+    "_log_records": MetadataView(
+        None,
+        lambda table, as_of: log_files.inspect_log_records(table, as_of=as_of).read_all(),
+        rows_of_group=lambda table, as_of, file_id: log_files.inspect_log_records(
+            table, file_id=file_id, as_of=as_of
+        ).read_all(),
+    ),
+    "_commit_files": MetadataView(
+        overview.COMMIT_FILES_SCHEMA,
+        lambda table, _: overview.inspect_commit_files(table),
+        has_instants=False,
+    ),
+    "_services": MetadataView(
+        services.SERVICES_SCHEMA, lambda table, _: services.inspect_services(table), has_instants=False
+    ),
+    "_service_files": MetadataView(
+        services.SERVICE_FILES_SCHEMA,
+        lambda table, _: services.inspect_service_files(table),
+        has_instants=False,
+    ),
+    "_archived_timeline": _archived(overview.TIMELINE_SCHEMA, overview.inspect_timeline),
+    "_archived_commits": _archived(overview.COMMITS_SCHEMA, overview.inspect_commits),
+    "_archived_services": _archived(services.SERVICES_SCHEMA, services.inspect_services),
+    "_write_amplification": MetadataView(
+        statistics.WRITE_AMPLIFICATION_SCHEMA,
+        lambda table, _: statistics.inspect_write_amplification(table),
+        has_instants=False,
+    ),
+    "_file_sizes": MetadataView(statistics.FILE_SIZES_SCHEMA, statistics.inspect_file_sizes),
+    "_overlap": MetadataView(
+        statistics.OVERLAP_SCHEMA, lambda table, as_of: statistics.inspect_overlap(table, as_of=as_of)
+    ),
+    "_key_filters": MetadataView(statistics.KEY_FILTERS_SCHEMA, statistics.inspect_key_filters),
+    "_bootstrap": MetadataView(
+        statistics.BOOTSTRAP_SCHEMA, lambda table, _: statistics.inspect_bootstrap(table), has_instants=False
+    ),
+    "_properties": MetadataView(
+        statistics.PROPERTIES_SCHEMA, lambda table, _: statistics.inspect_properties(table), has_instants=False
+    ),
+}
+"""The views by suffix, the usual ones first. Rows are made when a query reads the view."""
+
 
 QUERY_TIMELINE_SCHEMA = arrow_schema(
     Timestamp=pa.string(),
