@@ -23,7 +23,7 @@ from hudi_bridge.errors import QueryError
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 from hudi_bridge.splits.split import stored_context
 from hudi_bridge.table import HudiTable
-from hudi_bridge.tools.trace.base_search import BaseCheck
+from hudi_bridge.tools.trace.key_search import BaseCheck
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_of, history_schema
 from hudi_bridge.tools.trace.verdicts import RecordVersion, ordering_text, shown_values
 from hudi_bridge.tools.trace.version_search import PARTITION_PATH, RECORD_KEY, ROW, find_versions

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hudi_bridge.tools.checks.findings import SliceCost as SliceCost
     from hudi_bridge.tools.differences.table_difference import TableDifference as TableDifference
     from hudi_bridge.tools.differences.table_difference import diff as diff
-    from hudi_bridge.tools.trace.base_search import BaseCheck as BaseCheck
+    from hudi_bridge.tools.trace.key_search import BaseCheck as BaseCheck
     from hudi_bridge.tools.trace.record_trace import FileGroupHistory as FileGroupHistory
     from hudi_bridge.tools.trace.record_trace import RecordHistory as RecordHistory
     from hudi_bridge.tools.trace.record_trace import history_of as history_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hudi_bridge.tools.trace.version_search import find_versions as find_versions
 
 _HOMES = {
-    "BaseCheck": "hudi_bridge.tools.trace.base_search",
+    "BaseCheck": "hudi_bridge.tools.trace.key_search",
     "Diagnosis": "hudi_bridge.tools.checks.findings",
     "FileGroupHistory": "hudi_bridge.tools.trace.record_trace",
     "Finding": "hudi_bridge.tools.checks.findings",

@@ -14,7 +14,7 @@ from hudi_bridge.readers.fetch_ahead import FilesOfSlice
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.tools.trace.log_search import scan_logs
+from hudi_bridge.tools.trace.key_search import scan_logs
 from tests.support.slice_reads import slice_read
 from tests.support.table_writer import TableWriter, at
 

@@ -26,8 +26,15 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
-from hudi_bridge.tools.trace.base_search import BaseCheck, BaseRows, base_versions, find_base_rows, slices_to_search
-from hudi_bridge.tools.trace.log_search import LogVersions, find_log_versions
+from hudi_bridge.tools.trace.key_search import (
+    BaseCheck,
+    BaseRows,
+    LogVersions,
+    base_versions,
+    find_base_rows,
+    find_log_versions,
+    slices_to_search,
+)
 from hudi_bridge.tools.trace.verdicts import (
     HEEDED_BY_VERDICTS,
     MergeOutcome,

@@ -25,8 +25,7 @@ from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
-from hudi_bridge.tools.trace.base_search import slices_to_search
-from hudi_bridge.tools.trace.log_search import scan_logs, scan_other_logs
+from hudi_bridge.tools.trace.key_search import scan_logs, scan_other_logs, slices_to_search
 
 PARTITION_PATH, RECORD_KEY, ROW = "partition_path", "record_key", "row"
 

@@ -20,7 +20,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload, Row
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.base_file import BaseFileColumns
 from hudi_bridge.readers.split_columns import record_keys
-from hudi_bridge.tools.trace.base_search import BaseCheck
+from hudi_bridge.tools.trace.key_search import BaseCheck
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory, RecordHistory, history_schema
 from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.logformat.log_writer import log_block
