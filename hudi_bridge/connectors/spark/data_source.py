@@ -27,8 +27,8 @@ from hudi_bridge.connectors.spark.jobs import read_task
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
+from hudi_bridge.connectors.spark.sessions import on_workers
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.connectors.spark.workers import on_workers
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.options import (
     END_SCHEMA_KEY,

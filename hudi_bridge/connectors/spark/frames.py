@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
-from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_files import cause_of
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, WITH_META_COLUMNS, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
+from hudi_bridge.connectors.spark.sessions import context_of, parallelism_of, require_same_python, runs_locally
 from hudi_bridge.connectors.spark.types import spark_schema
-from hudi_bridge.connectors.spark.workers import require_same_python
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY

@@ -32,7 +32,6 @@ from pyspark.sql.functions import udtf
 from pyspark.sql.types import IntegralType, StructType
 
 from hudi_bridge.changes.split import ChangeFormat
-from hudi_bridge.connectors.spark.connect import parallelism_of
 from hudi_bridge.connectors.spark.jobs import read_task
 from hudi_bridge.connectors.spark.lake import Lake
 from hudi_bridge.connectors.spark.native_files import noting_error_details
@@ -47,8 +46,8 @@ from hudi_bridge.connectors.spark.options import (
     parse_options,
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.sessions import on_workers, parallelism_of, require_same_python
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
-from hudi_bridge.connectors.spark.workers import on_workers, require_same_python
 from hudi_bridge.errors import QueryError
 from hudi_bridge.inspection import (
     FILESYSTEM_VIEW_SCHEMA,

@@ -36,7 +36,7 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 
 from hudi_bridge.common.caching import BoundedCache
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers
+from hudi_bridge.connectors.spark.sessions import dropping_zip_importers, on_workers
 
 _LOG = logging.getLogger(__name__)
 

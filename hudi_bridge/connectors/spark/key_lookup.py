@@ -26,12 +26,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from hudi_bridge.connectors.spark.connect import context_of
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
-from hudi_bridge.connectors.spark.workers import on_workers
+from hudi_bridge.connectors.spark.sessions import context_of, on_workers
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines.log_blocks import base_key_range, existing_keys, log_record_keys
 from hudi_bridge.errors import QueryError

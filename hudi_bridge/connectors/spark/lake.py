@@ -46,7 +46,6 @@ from hudi_bridge.connectors.lakes.tables import (
     TablesByName,
     parse_table_name,
 )
-from hudi_bridge.connectors.spark.connect import parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.frames import read
 from hudi_bridge.connectors.spark.jobs import quoted, read_task
 from hudi_bridge.connectors.spark.native_files import noting_error_details
@@ -61,8 +60,14 @@ from hudi_bridge.connectors.spark.options import (
     parse_options,
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.spark.sessions import (
+    dropping_zip_importers,
+    on_workers,
+    parallelism_of,
+    require_same_python,
+    runs_locally,
+)
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_same_python
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload

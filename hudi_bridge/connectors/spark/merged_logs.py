@@ -24,7 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from hudi_bridge.connectors.spark.connect import parallelism_of, release_in_thread
 from hudi_bridge.connectors.spark.deleted_rows import (
     BITS,
     BLOCKS_LAYOUT,
@@ -38,6 +37,7 @@ from hudi_bridge.connectors.spark.deleted_rows import (
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
 from hudi_bridge.connectors.spark.jvm import Jvm, KeptBatches, Reports, jvm_of, run_and_keep
 from hudi_bridge.connectors.spark.plan import Listing
+from hudi_bridge.connectors.spark.sessions import parallelism_of, release_in_thread
 from hudi_bridge.connectors.spark.slice_deltas import BLOCKS, ROWS, DeltaJob, DeltaTask, MergedSlice
 from hudi_bridge.connectors.spark.types import arrow_layout, spark_schema
 from hudi_bridge.connectors.split_tasks import pack

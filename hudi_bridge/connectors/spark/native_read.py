@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from hudi_bridge.connectors.spark.connect import parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.deleted_rows import PREFIX
 from hudi_bridge.connectors.spark.jobs import frame_of
 from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, merge_logs
@@ -26,6 +25,7 @@ from hudi_bridge.connectors.spark.native_columns import reason_columns_not_nativ
 from hudi_bridge.connectors.spark.native_files import NativeFiles, cause_of, remember
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans, SparkFolder, safe_to_filter, spark_folders
 from hudi_bridge.connectors.spark.plan import ListedSplit, Listing
+from hudi_bridge.connectors.spark.sessions import parallelism_of, runs_locally
 from hudi_bridge.connectors.spark.slice_deltas import MergedSlice
 from hudi_bridge.errors import QueryError
 

@@ -17,10 +17,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
-from hudi_bridge.connectors.spark.connect import parallelism_of
 from hudi_bridge.connectors.spark.jobs import quoted
 from hudi_bridge.connectors.spark.jvm import SPARK_ERRORS, java_class_name, jvm_of
 from hudi_bridge.connectors.spark.native_columns import has_floats
+from hudi_bridge.connectors.spark.sessions import parallelism_of
 from hudi_bridge.connectors.spark.types import spark_schema
 from hudi_bridge.storage.masking import without_secrets
 from hudi_bridge.storage.storage import Storage

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hudi_bridge.connectors.spark import attach_all, locate_keys, read, register, slice_routes
-from hudi_bridge.connectors.spark.connect import runs_locally
+from hudi_bridge.connectors.spark.sessions import runs_locally
 from tests.connectors.spark.connect_server import SETTINGS
 
 

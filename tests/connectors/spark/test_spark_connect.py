@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from hudi_bridge import CorruptLogFileError, DataFileGoneError, HudiTable, InstantNotReadableError, QueryError
 from hudi_bridge.connectors.spark import attach_all, cause_of, jobs, locate_keys, read, slice_routes
-from hudi_bridge.connectors.spark.connect import context_of, parallelism_of, runs_locally
+from hudi_bridge.connectors.spark.sessions import context_of, parallelism_of, runs_locally
 from hudi_bridge.inspection import inspect_commits
 from tests.connectors.spark.connect_server import counts_of
 from tests.connectors.spark.native_tables import MERGED, homes_in_snapshot, values, write_group, written

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkNotImplementedError
 from hudi_bridge import __version__
 from hudi_bridge.connectors.spark import cause_of, locate_keys, read, register
 from hudi_bridge.connectors.spark.package import write_package
-from hudi_bridge.connectors.spark.workers import dropping_zip_importers, on_workers, require_version_of_driver
+from hudi_bridge.connectors.spark.sessions import dropping_zip_importers, on_workers, require_version_of_driver
 from hudi_bridge.errors import QueryError
 
 OWN = "{}.{}".format(*sys.version_info[:2])
