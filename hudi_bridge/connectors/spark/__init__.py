@@ -7,11 +7,11 @@ PySpark 3.5 too.
 from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("spark", "pyspark"):
+    from hudi_bridge.connectors.spark.errors import cause_of
     from hudi_bridge.connectors.spark.frames import read, register
     from hudi_bridge.connectors.spark.functions import register_functions
     from hudi_bridge.connectors.spark.key_lookup import locate_keys
     from hudi_bridge.connectors.spark.lake import Lake, attach_all
-    from hudi_bridge.connectors.spark.native_files import cause_of
     from hudi_bridge.connectors.spark.native_read import SliceRoutes, slice_routes
 
 __all__ = [

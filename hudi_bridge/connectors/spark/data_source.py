@@ -23,8 +23,8 @@ from pyspark.sql.types import StructType
 
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.spark.conditions import Condition, condition_of, expression_of
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jobs import read_task
-from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.sessions import on_workers

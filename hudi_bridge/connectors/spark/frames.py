@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
+from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
-from hudi_bridge.connectors.spark.native_files import cause_of
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
 from hudi_bridge.connectors.spark.options import STORAGE, WITH_META_COLUMNS, SparkQuery, parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected

@@ -32,9 +32,9 @@ from pyspark.sql.functions import udtf
 from pyspark.sql.types import IntegralType, StructType
 
 from hudi_bridge.changes.split import ChangeFormat
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jobs import read_task
 from hudi_bridge.connectors.spark.lake import Lake
-from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import (
     BEGIN,
     END,

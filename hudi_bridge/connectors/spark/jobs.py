@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from hudi_bridge.connectors.spark.native_files import noting_error_details
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.plan import Plan, Reading, load_split
 from hudi_bridge.connectors.spark.sessions import context_of, dropping_zip_importers, on_workers
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_schema

@@ -26,8 +26,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jobs import map_one_per_task, quoted
-from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery, SplitPickles, load_split
 from hudi_bridge.connectors.spark.sessions import context_of, on_workers

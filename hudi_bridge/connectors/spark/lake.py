@@ -46,9 +46,9 @@ from hudi_bridge.connectors.lakes.tables import (
     TablesByName,
     parse_table_name,
 )
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.frames import read
 from hudi_bridge.connectors.spark.jobs import quoted, read_task
-from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.options import (
     AS_OF,
     BEGIN,

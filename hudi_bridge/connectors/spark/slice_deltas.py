@@ -19,9 +19,9 @@ from hudi_bridge.connectors.spark.deleted_rows import (
     deleted_bits,
     deleted_blocks,
 )
+from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jvm import COLLECTED, KindBatch, Reports
 from hudi_bridge.connectors.spark.native_columns import reason_file_not_native
-from hudi_bridge.connectors.spark.native_files import noting_error_details
 from hudi_bridge.connectors.spark.plan import Reading, load_split
 from hudi_bridge.connectors.spark.types import arrow_layout, in_layout
 from hudi_bridge.engines import SliceDelta, StoredBaseFile, slice_delta_in
