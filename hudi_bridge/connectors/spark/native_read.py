@@ -21,12 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 from hudi_bridge.connectors.spark.deleted_rows import PREFIX
 from hudi_bridge.connectors.spark.errors import NativeFiles, cause_of, remember
 from hudi_bridge.connectors.spark.jobs import frame_of
-from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, merge_logs
+from hudi_bridge.connectors.spark.merged_logs import Deletes, MergedLogs, MergedSlice, merge_logs
 from hudi_bridge.connectors.spark.native_columns import reason_columns_not_native
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans, SparkFolder, safe_to_filter, spark_folders
 from hudi_bridge.connectors.spark.plan import ListedSplit, Listing
 from hudi_bridge.connectors.spark.sessions import parallelism_of, runs_locally
-from hudi_bridge.connectors.spark.slice_deltas import MergedSlice
 from hudi_bridge.errors import QueryError
 
 _LOG = logging.getLogger(__name__)

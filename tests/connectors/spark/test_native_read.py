@@ -20,10 +20,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, QueryError
 from hudi_bridge.connectors.spark import cause_of, native_scan, read, slice_routes
 from hudi_bridge.connectors.spark.jvm import COLLECTED, Jvm, KindBatch, Reports, run_and_keep
+from hudi_bridge.connectors.spark.merged_logs import ROWS, DeltaJob
 from hudi_bridge.connectors.spark.native_scan import BaseFileScans
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
-from hudi_bridge.connectors.spark.slice_deltas import ROWS, DeltaJob
 from tests.connectors.spark.conditions import ids_by_condition
 from tests.connectors.spark.native_tables import (
     MERGED,
@@ -419,7 +419,7 @@ def test_a_scan_that_is_expected_is_made_once_and_its_errors_come_when_it_is_nee
 
 
 def test_the_jvm_gets_rows_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_bridge.connectors.spark.slice_deltas._MAX_BATCH_BYTES", 1)
+    monkeypatch.setattr("hudi_bridge.connectors.spark.merged_logs._MAX_BATCH_BYTES", 1)
     listing = PinnedQuery.of(parse_options({"path": str(written(tmp_path).folder)})).listing()
     job = DeltaJob(reading=listing.reading, max_collected_blocks=1, prefers_bits=False, use_threads=False)
     pieces = [rows for kind, rows in job(((0, listing.splits[0].pickled),), {}) if kind == ROWS]
