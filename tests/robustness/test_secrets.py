@@ -208,10 +208,10 @@ def test_errors_show_no_secrets(table: Faults, kind: str) -> None:
     assert len(errors) >= 8
     # Commits may have been archived; and the log that tells of operations is opened again for its rows.
     assert [path for path in harmless if kind == "io" or not (".deltacommit" in path or ".log." in path)] == []
-    for error in errors:
-        require_no_secrets(error, error.args, error.__dict__)
-        if isinstance(error, StorageError):
-            assert error.path.startswith("s3://***@bucket/trips")
+    for failure in errors:
+        require_no_secrets(failure, failure.args, failure.__dict__)
+        if isinstance(failure, StorageError):
+            assert failure.path.startswith("s3://***@bucket/trips")
 
 
 def test_a_uri_that_cannot_be_opened_is_not_shown() -> None:
