@@ -1,4 +1,4 @@
-"""The sample tables of the package, written by Hudi 1.2, with the rows that Hudi returned: hudi_bridge/samples.zip.
+"""The sample tables of the package, hudi_bridge/samples/tables.zip, which Hudi 1.2 wrote, and the rows that it gave.
 
     .venv-spark35/bin/python -m tests.golden.samples work-folder [TABLE...]
     .venv-spark35/bin/python -m tests.golden.samples work-folder --pack
@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 from tests.golden.generate.releases import NEWEST, RELEASES, ROOT
 from tests.golden.generate.session import spark_session
 
-ARCHIVE = ROOT / "hudi_bridge" / "samples.zip"
+ARCHIVE = ROOT / "hudi_bridge" / "samples" / "tables.zip"
 CITIES = ("sf", "nyc", "la")
 COMMON = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",

@@ -284,7 +284,7 @@ def golden_blobs() -> Path:
 
 def golden_trips() -> Path:
     """The folder of the sample tables of the package, the ``trips`` of README and docs (see golden/samples.py)."""
-    return _unpacked(PACKAGE / "samples.zip")
+    return _unpacked(PACKAGE / "samples" / "tables.zip")
 
 
 def golden_variant_queries() -> tuple[GoldenQuery, ...]:

@@ -60,7 +60,7 @@ def _archive() -> zipfile.ZipFile:
 
 @cache
 def _stored() -> bytes:
-    return files("hudi_bridge").joinpath("samples.zip").read_bytes()
+    return files("hudi_bridge.samples").joinpath("tables.zip").read_bytes()
 
 
 def _cache_folder() -> Path:
