@@ -293,11 +293,11 @@ def completion_times(state: TableState, commits: Iterable[Instant] | None = None
         commits = (*load_archived_instants(state), *state.timeline.commits())
     times = {commit.requested_time: commit.completion_time for commit in commits if commit.action in COMMIT_ACTIONS}
     if not state.config.layout.has_completion_times:
-        times |= {time: modified for time, modified in modification_times(state).items() if time in times}
+        times |= {time: modified for time, modified in _modification_times(state).items() if time in times}
     return CompletionTimes({time: end for time, end in times.items() if end is not None and end >= time})
 
 
-def modification_times(state: TableState) -> dict[str, str]:
+def _modification_times(state: TableState) -> dict[str, str]:
     """When the files that completed the active commits of layout 1 were modified, by the commits' requested times.
 
     Raises:
