@@ -393,7 +393,7 @@ def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: Fil
     if version is None:
         return row | {"problem": history.problem}
     part = version.file_slice
-    known = [commits.by_path[path] for path in sorted(paths_of(part)) if path in commits.by_path]
+    written = [commits.by_path[path] for path in sorted(paths_of(part)) if path in commits.by_path]
     opening = None if part.base_file is None else commits.by_path.get(part.base_file.path)
     return row | {
         "base_instant_time": part.base_instant_time,
@@ -406,8 +406,8 @@ def _slice_row(history: GroupHistory, version: SliceVersion | None, commits: Fil
         "log_files": len(part.log_files),
         "log_size_bytes": part.log_size_bytes,
         "log_paths": [log.path for log in part.log_files],
-        "rows_written": sum(file.stat.num_writes for file in known) if known else None,
-        "committed_size_bytes": sum(file.stat.file_size_bytes for file in known) if known else None,
+        "rows_written": sum(file.stat.num_writes for file in written) if written else None,
+        "committed_size_bytes": sum(file.stat.file_size_bytes for file in written) if written else None,
         "problem": history.problem
         or commits.problem_of((part.base_instant_time, *(log.name.instant_time for log in part.log_files))),
     }

@@ -86,9 +86,9 @@ class HadoopSettings:
             ValueError: ``fs.defaultFS`` has none, or another scheme.
         """
         default = self.get("fs.defaultFS") or ""
-        found, _, rest = default.partition("://")
+        uri_scheme, _, rest = default.partition("://")
         authority = rest.partition("/")[0]
-        if found.lower() != scheme or not authority:
+        if uri_scheme.lower() != scheme or not authority:
             raise ValueError(f"the URI has no host, and fs.defaultFS is {default or 'not set'} ({self._origin})")
         return authority
 

@@ -130,9 +130,9 @@ def test_a_table_that_is_refused_here_is_told_among_those_of_a_folder(
         properties = f"hoodie.table.name=t\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.version={version}\n"
         (hoodie / "hoodie.properties").write_text(properties)
     assert run(["compare", str(tmp_path), "--with", "hudi"]) == 1
-    told = capsys.readouterr().out
-    assert "snapshot: refused here: unsupported table version: found 3" in told
-    assert f"{tmp_path / 'new'} beside" in told
+    output = capsys.readouterr().out
+    assert "snapshot: refused here: unsupported table version: found 3" in output
+    assert f"{tmp_path / 'new'} beside" in output
 
 
 SPARK = """#!{python}

@@ -282,6 +282,6 @@ def test_what_is_told_of_files_is_the_same_with_completion_times(
     table = str(golden_table("a_story_v9_120"))
     plain = hudi_bridge(name, table, *arguments)
     assert plain.code == 0
-    told = hudi_bridge(name, table, *arguments, "--option", "hudi_bridge.completion.times=true")
+    outcome = hudi_bridge(name, table, *arguments, "--option", "hudi_bridge.completion.times=true")
     # File groups are read at the same time.
-    assert sorted(told.text.splitlines()) == sorted(plain.text.splitlines())
+    assert sorted(outcome.text.splitlines()) == sorted(plain.text.splitlines())

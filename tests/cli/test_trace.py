@@ -55,9 +55,9 @@ def test_a_deleted_record_ends_without_a_row(hudi_bridge: Call, merges: str) -> 
 
 def test_what_does_not_count_is_told(hudi_bridge: Call) -> None:
     outcome = hudi_bridge("trace", str(golden_table("c_rollback_block_0150")), "k00001", "--format", "table")
-    told = outcome.text.partition("does not count:\n")[2]
-    assert told.startswith(" -  delete          20261121134930430  no ordering  by delete block\n")
-    assert "    rolled back by 20261121134931917\nthe row:\n" in told
+    uncounted = outcome.text.partition("does not count:\n")[2]
+    assert uncounted.startswith(" -  delete          20261121134930430  no ordering  by delete block\n")
+    assert "    rolled back by 20261121134931917\nthe row:\n" in uncounted
 
 
 def test_corrupt_blocks_are_told(hudi_bridge: Call) -> None:

@@ -132,19 +132,19 @@ def test_lines_of_json() -> None:
 
 
 def test_work_that_is_watched_is_counted() -> None:
-    told: list[str] = []
+    reports: list[str] = []
     table = HudiTable.open(golden_table("a_story_v9_120"))
     splits = [split for whole in table.snapshot().splits() for split in whole.slices]
     size = size_text(sum(sizes_of(splits)))
-    with watching_work(lambda work: told.append(str(work))):
+    with watching_work(lambda work: reports.append(str(work))):
         table.snapshot().to_table()
         # Slices are read one by one where there is a filter.
         table.snapshot().to_table(filter=pc.field("id") != "")
     whole = f"{len(splits)} of {len(splits)} file slices, {size} of {size}"
     begin = f"0 of {len(splits)} file slices, 0 B of {size}"
-    assert (told.count(begin), told.count(whole)) == (2, 2)
-    assert told[0] == begin
-    assert told[-1] == whole
+    assert (reports.count(begin), reports.count(whole)) == (2, 2)
+    assert reports[0] == begin
+    assert reports[-1] == whole
     table.snapshot().to_table()
-    assert told[-1] == whole
+    assert reports[-1] == whole
     assert watched_work() is None

@@ -110,7 +110,7 @@ def test_a_join_by_the_field_is_a_join_by_the_key(
     if actual.key_values:
         values = zip(actual.keys.to_pylist(), actual.key_values["id"].to_pylist(), strict=True)
         # In SQL, null is equal to nothing.
-        known = [(other, value) for other, value in values if value is not None]
-        assert {(key, other) for other, value in known for key, of_base in base.items() if value == of_base} == by_key
+        pairs = [(other, value) for other, value in values if value is not None]
+        assert {(key, other) for other, value in pairs for key, of_base in base.items() if value == of_base} == by_key
     elif all(key == value for side in (base, log) for key, value in side.items()):
         pytest.fail("the field is the key in all rows")

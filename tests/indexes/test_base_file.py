@@ -91,8 +91,8 @@ def test_an_hfile_in_memory_is_one_of_a_file(tmp_path: Path, codec: int) -> None
     data = hfile_of_levels(BLOCKS, 2, 7, codec=codec)
     in_memory = HFileInMemory(HFileSource(buffer=pa.py_buffer(data), path="f.log.1", offset=100))
     file = base_file(tmp_path, data)
-    for wanted in (["key0000", "key0399"], KEYS[::2], KeyRange.of_prefix(b"key01"), None):
-        assert rows(in_memory, wanted) == rows(file, wanted)
+    for keys in (["key0000", "key0399"], KEYS[::2], KeyRange.of_prefix(b"key01"), None):
+        assert rows(in_memory, keys) == rows(file, keys)
     assert in_memory.entries == len(KEYS)
 
 

@@ -66,8 +66,8 @@ def test_ranges_grow_until_one_is_tight_or_removed(writes: list[tuple[str, int, 
         elif is_tight or key not in expected:
             expected[key] = (low, high, 1)
         else:
-            known = expected[key]
-            expected[key] = (min(low, known[0]), max(high, known[1]), known[2] + 1)
+            stats = expected[key]
+            expected[key] = (min(low, stats[0]), max(high, stats[1]), stats[2] + 1)
     merged: list[Any] = kind.merged(pa.Table.from_pylist(rows, schema=kind.schema)).to_pylist()
     assert len(merged) == len(expected)
     assert {
@@ -82,8 +82,8 @@ def test_a_range_is_unknown_if_one_of_its_parts_is(nulls: int, expected: tuple[i
     kind = record_kind("column_stats")
     assert kind is not None
     entry = {"key": "a", "file_name": "f", "column": "c", "is_tight": False, "is_deleted": False}
-    known = {"min_value": {"int": 3}, "max_value": {"int": 5}, "value_count": 4, "null_count": 0}
-    rows = [entry | known, entry | {"value_count": 2, "null_count": nulls}]
+    stats = {"min_value": {"int": 3}, "max_value": {"int": 5}, "value_count": 4, "null_count": 0}
+    rows = [entry | stats, entry | {"value_count": 2, "null_count": nulls}]
     (row,) = kind.merged(pa.Table.from_pylist(rows, schema=kind.schema)).to_pylist()
     actual = [None if values is None else values["int"] for values in (row["min_value"], row["max_value"])]
     assert tuple(actual) == expected

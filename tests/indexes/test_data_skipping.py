@@ -35,10 +35,10 @@ class Slices:
         self.columns = skippable_columns(query.schema.names, query.context)
 
     def kept(self, row_filter: pc.Expression, *columns: str) -> list[RealtimeFileSplit]:
-        kept = splits_that_may_pass(self.metadata, self.splits, row_filter, columns or self.columns)
+        remaining = splits_that_may_pass(self.metadata, self.splits, row_filter, columns or self.columns)
         for split, rows in zip(self.splits, self.rows, strict=True):
-            assert split in kept or not rows.filter(row_filter).num_rows
-        return kept
+            assert split in remaining or not rows.filter(row_filter).num_rows
+        return remaining
 
 
 SLICES = [(name, read_optimized) for name in WITH_STATS for read_optimized in (False, True)]
@@ -270,5 +270,5 @@ def test_a_column_with_a_default_is_not_looked_at_where_there_are_logs(snapshot:
     with_default = [
         replace(split, context=replace(split.context, field_defaults=(("ts", "-7"),))) for split in snapshot.splits
     ]
-    kept = splits_that_may_pass(snapshot.metadata, with_default, pc.field("ts") < -1, ["ts"])
-    assert kept == [split for split in with_default if split.log_paths]
+    remaining = splits_that_may_pass(snapshot.metadata, with_default, pc.field("ts") < -1, ["ts"])
+    assert remaining == [split for split in with_default if split.log_paths]

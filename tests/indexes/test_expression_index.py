@@ -42,10 +42,10 @@ class Indexed:
         self.index = ExpressionIndexesOfTable(self.table._state, lambda: self.table._metadata_table)
 
     def kept(self, row_filter: pc.Expression, columns: Iterable[str] = ("city",)) -> list[RealtimeFileSplit]:
-        kept = list(self.index.splits_that_may_pass(self.splits, row_filter, tuple(columns), self.context))
+        remaining = list(self.index.splits_that_may_pass(self.splits, row_filter, tuple(columns), self.context))
         for split, rows in zip(self.splits, self.rows, strict=True):
-            assert split in kept or not rows.filter(row_filter).num_rows
-        return kept
+            assert split in remaining or not rows.filter(row_filter).num_rows
+        return remaining
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,11 @@ def indexed() -> Indexed:
 def test_slices_are_saved(indexed: Indexed) -> None:
     every, column, result = len(indexed.splits), CITY, LOWER
     # Two slices have a log of deletes, which is not in the index.
-    for city, kept in (("Moved", 3), ("nowhere", 2), ("City9", 4), ("New", 3)):
+    for city, remaining in (("Moved", 3), ("nowhere", 2), ("City9", 4), ("New", 3)):
         lower = city.lower()
         listed = (column.isin([city, "zzz"]), result.isin([lower]))
         for row_filter in (column == city, result == lower, pc.ascii_lower(column) == lower, *listed):
-            assert len(indexed.kept(row_filter)) == kept < every
+            assert len(indexed.kept(row_filter)) == remaining < every
     assert indexed.index.why_not == {}
 
 
@@ -109,16 +109,16 @@ def test_what_does_not_follow_is_read(indexed: Indexed) -> None:
 @pytest.mark.parametrize("changes", [{"schema_ids": "{}"}, {"field_defaults": (("city", '"x"'),)}])
 def test_evolved_columns_are_read(indexed: Indexed, changes: dict[str, Any]) -> None:
     context = replace(indexed.context, **changes)
-    kept = indexed.index.splits_that_may_pass(indexed.splits, CITY == "nowhere", ["city"], context)
-    assert list(kept) == indexed.splits
+    remaining = indexed.index.splits_that_may_pass(indexed.splits, CITY == "nowhere", ["city"], context)
+    assert list(remaining) == indexed.splits
 
 
 def test_a_slice_with_a_file_that_is_not_in_the_index_is_read(indexed: Indexed) -> None:
     (first, *others) = sorted(indexed.splits, key=lambda split: len(split.log_paths))
     unknown = replace(first, log_paths=(*first.log_paths, "part=p/.f-0_1.log.1_0-0-0"))
     splits = [unknown, *others]
-    kept = indexed.index.splits_that_may_pass(splits, CITY == "nowhere", ["city"], indexed.context)
-    assert list(kept) == [split for split in splits if split is unknown or split.log_paths]
+    remaining = indexed.index.splits_that_may_pass(splits, CITY == "nowhere", ["city"], indexed.context)
+    assert list(remaining) == [split for split in splits if split is unknown or split.log_paths]
 
 
 def test_a_damaged_index_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,15 +149,15 @@ def test_damaged_definitions_are_reported_once(tmp_path: Path, caplog: pytest.Lo
 def test_definitions_are_found_where_the_properties_say(tmp_path: Path) -> None:
     path = tmp_path / "t"
     shutil.copytree(golden_table(TABLE), path)
-    kept = [split.file_id for split in Indexed(path).kept(CITY == "nowhere")]
+    remaining = [split.file_id for split in Indexed(path).kept(CITY == "nowhere")]
     (path / ".hoodie" / "elsewhere").mkdir()
     (path / INDEX_DEFINITIONS).rename(path / ".hoodie" / "elsewhere" / "defs.json")
     properties = path / ".hoodie" / "hoodie.properties"
     lines = [line for line in properties.read_text().splitlines() if "index.defs.path" not in line]
     properties.write_text("\n".join([*lines, "hoodie.table.index.defs.path=.hoodie/elsewhere/defs.json", ""]))
-    assert [split.file_id for split in Indexed(path).kept(CITY == "nowhere")] == kept
+    assert [split.file_id for split in Indexed(path).kept(CITY == "nowhere")] == remaining
     properties.write_text("\n".join([*lines, ""]))
-    assert len(kept) < len(Indexed(path).kept(CITY == "nowhere"))
+    assert len(remaining) < len(Indexed(path).kept(CITY == "nowhere"))
 
 
 def in_turkish(text: str, *, upper: bool) -> str:

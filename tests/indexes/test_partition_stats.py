@@ -60,9 +60,9 @@ class Partitions:
 
     def kept(self, row_filter: pc.Expression) -> list[str]:
         columns, context = self.columns, self.query.context
-        kept = partitions_that_may_pass(self.table._metadata_table, self.paths, row_filter, columns, context)
-        assert set(self.rows.filter(row_filter)[PATH].to_pylist()) <= set(kept)
-        return kept
+        remaining = partitions_that_may_pass(self.table._metadata_table, self.paths, row_filter, columns, context)
+        assert set(self.rows.filter(row_filter)[PATH].to_pylist()) <= set(remaining)
+        return remaining
 
 
 @pytest.fixture(params=TABLES, scope="module")
@@ -160,14 +160,14 @@ def test_a_column_that_writers_no_longer_keep_stats_of_is_not_looked_at(tmp_path
     shutil.copytree(golden_table(STATS), path)
     definitions = json.loads((path / INDEX_DEFINITIONS).read_text())
     row_filter = pc.field("ts") < 1
-    for columns, kept in ((["ts"], {"a"}), (["qty"], {"a", "b", "c"})):
+    for columns, remaining in ((["ts"], {"a"}), (["qty"], {"a", "b", "c"})):
         definitions["indexDefinitions"]["column_stats"]["sourceFields"] = columns
         (path / INDEX_DEFINITIONS).write_text(json.dumps(definitions))
         table = HudiTable.open(path)
         actual = table._indexes.partition_stats.partitions_that_may_pass(
             ["a", "b", "c"], row_filter, table.read_optimized().context
         )
-        assert set(actual) == kept
+        assert set(actual) == remaining
 
 
 def test_stats_of_many_partitions_are_read_with_the_others(monkeypatch: pytest.MonkeyPatch, stats: Partitions) -> None:

@@ -27,19 +27,19 @@ def test_damage_is_a_row(kind: str, tmp_path: Path) -> None:
     shutil.copytree(golden_table(case), table, ignore=shutil.ignore_patterns("metadata", "*.crc"))
     chance = random.Random(20261127)
     paths = sorted(path for path in table.glob(pattern) if path.stat().st_size)
-    told = 0
+    problem_count = 0
     for _ in range(DAMAGES):
         path = chance.choice(paths)
         whole = path.read_bytes()
         path.write_bytes(damaged(whole, chance))
-        told += problems(HudiTable.open(table))
+        problem_count += problems(HudiTable.open(table))
         path.write_bytes(whole)
-    assert told
+    assert problem_count
 
 
 def problems(table: HudiTable) -> int:
     """The rows of all views that tell of a problem."""
-    told = 0
+    problem_count = 0
     for suffix, view in VIEWS.items():
         try:
             shown = view.rows(table, None)
@@ -49,8 +49,8 @@ def problems(table: HudiTable) -> int:
         except HudiReadError:
             assert suffix in OF_SNAPSHOT
         else:
-            told += number_of_problems(shown)
-    return told
+            problem_count += number_of_problems(shown)
+    return problem_count
 
 
 def number_of_problems(shown: pa.Table) -> int:

@@ -124,8 +124,8 @@ def test_what_archived_commits_say_of_files() -> None:
     table = HudiTable.open(golden_table("m_call_pending_120"))
     active, every = (inspect_file_group(table, archived=archived).to_pylist() for archived in (False, True))
     assert [row["path"] for row in active] == [row["path"] for row in every]
-    told = [sum(row["rows_written"] is not None for row in rows) for rows in (active, every)]
-    assert told[0] < told[1] == len(every)
+    counts = [sum(row["rows_written"] is not None for row in rows) for rows in (active, every)]
+    assert counts[0] < counts[1] == len(every)
     sizes = [
         sum(row["committed_size_bytes"] or 0 for row in inspect_all_slices(table, archived=archived).to_pylist())
         for archived in (False, True)

@@ -82,9 +82,9 @@ def slices(table: HudiTable) -> Iterator[Row]:
 
 def latest_slices(table: HudiTable, answer: ProcedureAnswer) -> Iterator[Row]:
     files: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    known = {path for row in known_slices(table) for path in (row["base_path"], *row["log_paths"])}
+    paths = {path for row in known_slices(table) for path in (row["base_path"], *row["log_paths"])}
     for row in rows_of(inspect_files(table)):
-        if row["path"] in known:
+        if row["path"] in paths:
             files[row["partition_path"], row["file_id"]].append(row)
     for row in rows_of(inspect_file_slices(table)):
         if answer.arguments.get("partition_path") in (None, row["partition_path"]):

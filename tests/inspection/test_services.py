@@ -40,8 +40,8 @@ def test_every_service_is_read_and_what_it_wrote_is_there(name: str) -> None:
             assert not any((folder / str(path)).exists() for path in files.column("path").to_pylist())
             assert set(files.column("state").to_pylist()) <= {"done"}
         if service["service"] == "savepoint":
-            kept = [str(row["path"]) for row in files.to_pylist() if row["what"] == "keep"]
-            assert all((folder / path).exists() for path in kept)
+            paths = [str(row["path"]) for row in files.to_pylist() if row["what"] == "keep"]
+            assert all((folder / path).exists() for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_the_archive_beside_the_active_timeline() -> None:
     assert keys == sorted(set(keys), key=lambda key: key[0])
     commits = inspect_commits(table, archived=True).to_pylist()
     assert sorted((row["requested_time"], row["action"]) for row in commits) == sorted(keys)
-    told = [row for row in commits if row["archived"] and row["action"] == "deltacommit"]
-    assert told
-    assert all(row["rows_written"] for row in told)
-    first = told[0]["requested_time"]
-    assert inspect_commit(table, first).to_pylist() == [told[0]]
-    assert len(inspect_commit_files(table, first)) == told[0]["files_written"]
+    delta_commits = [row for row in commits if row["archived"] and row["action"] == "deltacommit"]
+    assert delta_commits
+    assert all(row["rows_written"] for row in delta_commits)
+    first = delta_commits[0]["requested_time"]
+    assert inspect_commit(table, first).to_pylist() == [delta_commits[0]]
+    assert len(inspect_commit_files(table, first)) == delta_commits[0]["files_written"]
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_positions_change_nothing(mode: str) -> None:
     @given(histories())
     def check(history: tuple[list[int], list[Write]]) -> None:
         base, writes = history
-        told = read(mode, base, writes, [at(1)] * len(writes), by_position=True)
-        assert told == read(mode, base, writes, [None] * len(writes), by_position=False)
+        by_position = read(mode, base, writes, [at(1)] * len(writes), by_position=True)
+        assert by_position == read(mode, base, writes, [None] * len(writes), by_position=False)
 
     check()
 

@@ -95,13 +95,13 @@ def test_rows_of_keys_are_the_same_together_as_alone(name: str, alone: list[Real
     storage, context = slices[0].context.open_storage(), slices[0].context
     batches = rows_of(storage, slices, list(context.key_columns)).combine_chunks().to_batches()
     actual = sorted({str(key) for batch in batches for key in record_keys(batch, context).to_pylist()})
-    for wanted in ([*actual[::2], "none"], actual[-1:], ["none"]):
-        keys = pa.array(wanted, pa.string())
+    for names in ([*actual[::2], "none"], actual[-1:], ["none"]):
+        keys = pa.array(names, pa.string())
         for columns in (None, context.schema.names[-1:]):
             expected = rows_of(storage, slices, columns, keys)
             alone.clear()
             assert differences(expected, rows_of(storage, [SmallSlices(slices=slices)], columns, keys)) == []
-            assert (expected.num_rows > 0) == (wanted != ["none"])
+            assert (expected.num_rows > 0) == (names != ["none"])
             assert not alone
 
 

@@ -70,7 +70,7 @@ def test_damage_never_escapes_the_error_tree(tmp_path: Path, kind: str) -> None:
     chance = random.Random(20261122)
     paths = sorted(path for path in table.glob(pattern) if path.stat().st_size)
     assert paths
-    told = 0
+    errors = 0
     for _ in range(DAMAGES):
         path = chance.choice(paths)
         whole = path.read_bytes()
@@ -78,9 +78,9 @@ def test_damage_never_escapes_the_error_tree(tmp_path: Path, kind: str) -> None:
         try:
             query(HudiTable.open(str(table)))
         except HudiReadError:
-            told += 1
+            errors += 1
         path.write_bytes(whole)
-    assert told
+    assert errors
 
 
 @pytest.mark.parametrize("case", ["a_story_v6_0150", "f_types_120"])
@@ -93,14 +93,14 @@ def test_a_damaged_base_file_gives_its_own_rows_or_an_error(tmp_path: Path, case
     path = min(path for path in table.glob("**/*.parquet") if ".hoodie" not in path.parts)
     assert any(split.base_path == str(path.relative_to(table)) for split in HudiTable.open(str(table)).splits())
     whole = path.read_bytes()
-    told = 0
+    errors = 0
     for _ in range(40):
         path.write_bytes(damaged(whole, chance))
         try:
             assert rows_of(dataset.to_table(use_threads=False)) == expected
         except CorruptBaseFileError:
-            told += 1
-    assert told
+            errors += 1
+    assert errors
 
 
 def bits(content: bytes) -> Iterator[bytes]:
@@ -155,6 +155,6 @@ def test_rows_of_a_base_file_are_counted(tmp_path: Path) -> None:
 def test_bombs_are_refused_by_a_process_that_lives_on() -> None:
     command = [sys.executable, "-m", "tests.robustness.bombs"]
     actual = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    told = dict(line.split(": ", 1) for line in actual.stdout.splitlines())
+    outcomes = dict(line.split(": ", 1) for line in actual.stdout.splitlines())
     assert actual.returncode == 0, f"{actual.stdout}{actual.stderr}"
-    assert {name for name in BOMBS if not told.get(name, "").endswith("Error")} == set(), told
+    assert {name for name in BOMBS if not outcomes.get(name, "").endswith("Error")} == set(), outcomes

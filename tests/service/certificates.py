@@ -38,11 +38,11 @@ def certificate(folder: Path, common_name: str = "localhost") -> Tls:
 
 def trust_store(tls: Tls, folder: Path, password: str) -> Path:
     """A trust store for Java, in a folder, that holds the certificate alone."""
-    known = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
-    kept = pkcs12.PKCS12Certificate(known, b"hudi-bridge")
+    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    entry = pkcs12.PKCS12Certificate(certificate, b"hudi-bridge")
     store = folder / "trust.p12"
     encryption = serialization.BestAvailableEncryption(password.encode())
-    store.write_bytes(pkcs12.serialize_java_truststore([kept], encryption))
+    store.write_bytes(pkcs12.serialize_java_truststore([entry], encryption))
     return store
 
 

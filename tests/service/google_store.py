@@ -146,8 +146,8 @@ class Services:
             return 400, {"error": "invalid_grant", "error_description": f"no token: {form['subject_token']}"}
         rules = json.loads(unquote(form["options"]))["accessBoundary"]["accessBoundaryRules"]
         token = self._given(Token(f"narrowed-{len(self._tokens)}", own.expires_at, rules))
-        told = {"expires_in": int(own.expires_at - time.time())} if self._tells_time else {}
-        return 200, {"access_token": token.text, "token_type": "Bearer"} | told
+        expiry = {"expires_in": int(own.expires_at - time.time())} if self._tells_time else {}
+        return 200, {"access_token": token.text, "token_type": "Bearer"} | expiry
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from tests.service.iceberg_service import service_options
 
 def serve(root: Path, scratch: Path, port: int, version: FormatVersion) -> None:
     """Run a service that keeps little for a short time."""
-    kept: dict[str, Any] = {"keep": 2, "keep_seconds": 10.0, "watch_seconds": 0.3}
-    IcebergService(service_options(scratch, [root], port=port, format_version=version, **kept)).run()
+    settings: dict[str, Any] = {"keep": 2, "keep_seconds": 10.0, "watch_seconds": 0.3}
+    IcebergService(service_options(scratch, [root], port=port, format_version=version, **settings)).run()
 
 
 class Replica:

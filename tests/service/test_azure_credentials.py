@@ -244,11 +244,11 @@ def test_no_signature_or_key_is_logged(
         monkeypatch.setenv("LAKE_KEY", "no key, hush")
         assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
         wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
-    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
+    output = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     marks = [fields_of(given[f"adls.sas-token.{host}"])["sig"] for host in (LAKE, VIEWS)]
     for secret in (*marks, *KEYS.values(), "hush"):
         assert len(secret) > 3
-        assert secret not in told
+        assert secret not in output
 
 
 @pytest.mark.parametrize(

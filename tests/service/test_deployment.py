@@ -52,10 +52,10 @@ def test_some_configuration_has_credentials() -> None:
 
 
 def test_alerts_are_about_metrics_that_there_are() -> None:
-    known = set(re.findall(r"# TYPE (\w+)", Counters().prometheus()))
+    counters = set(re.findall(r"# TYPE (\w+)", Counters().prometheus()))
     used = set(re.findall(r"hudi_bridge_iceberg_\w+", (DEPLOY / "alerts.yaml").read_text()))
     assert used
-    assert used <= known
+    assert used <= counters
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_page_names_the_files(name: str) -> None:
 def test_the_container_has_what_the_service_needs() -> None:
     text = (ROOT / "Containerfile").read_text()
     (extras,) = re.findall(r'"/source\[([a-z,]+)\]"', text)
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras.split(",")) <= known.keys()
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras.split(",")) <= declared.keys()
     copied = [path for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE) for path in line.split()]
     assert all((ROOT / path).exists() for path in copied)

@@ -384,11 +384,11 @@ def test_no_token_or_key_is_logged(
         store.services.fail("/sts", 400, f'{{"error": "{given["gcs.oauth2.token"]}"}}'.encode())
         assert asked(service, "namespaces/hr/tables/pay/credentials")[0] == 500
         wait_for_line("/v1/namespaces/hr/tables/pay/credentials", caplog)
-    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
+    output = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     line_of_key = store.services.private_key().splitlines()[1]
     assert given["gcs.oauth2.token"].startswith("narrowed-")
     for secret in (given["gcs.oauth2.token"], own, line_of_key):
-        assert secret not in told.replace(store.endpoint, "")
+        assert secret not in output.replace(store.endpoint, "")
 
 
 @pytest.mark.parametrize(

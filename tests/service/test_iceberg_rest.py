@@ -275,10 +275,10 @@ def test_connections_stay_open_for_longer_than_clients_are_told(service: Iceberg
         connection.request("GET", "/v1/config")
         first = connection.getresponse()
         assert first.read()
-        told = re.fullmatch(r"timeout=(\d+)", first.headers["Keep-Alive"])
-        assert told is not None
+        timeout = re.fullmatch(r"timeout=(\d+)", first.headers["Keep-Alive"])
+        assert timeout is not None
         used = connection.sock
-        time.sleep(int(told[1]) + 0.5)
+        time.sleep(int(timeout[1]) + 0.5)
         connection.request("GET", "/v1/config")
         assert connection.getresponse().status == 200
         assert connection.sock is used
@@ -416,11 +416,11 @@ def test_a_damaged_table_is_an_error_with_its_reason(root: Path, service: Iceber
 
 def test_clients_are_told_not_to_report_metrics_and_not_to_look_for_views(service: IcebergService) -> None:
     status, content = answer(service, "/v1/config")
-    told = json.loads(content)
+    document = json.loads(content)
     assert status == 200
-    assert told["overrides"] == {"rest-metrics-reporting-enabled": "false"}
-    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told["endpoints"]
-    assert not [item for item in told["endpoints"] if item.startswith("POST ") or item.endswith("/views/{view}")]
+    assert document["overrides"] == {"rest-metrics-reporting-enabled": "false"}
+    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in document["endpoints"]
+    assert not [item for item in document["endpoints"] if item.startswith("POST ") or item.endswith("/views/{view}")]
 
 
 def test_clients_may_report_metrics_and_look_for_views(service: IcebergService) -> None:

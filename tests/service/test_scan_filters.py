@@ -100,8 +100,8 @@ def test_no_row_that_passes_the_filter_is_ruled_out(given_filter: Any, rows: lis
     rows = [row | {"single": one} for row, one in zip(rows, table.column("single").to_pylist(), strict=True)]
     left = table if condition is None else table.filter(condition)
     passes = expression_evaluator(COLUMNS.schema, given_filter, case_sensitive=True)
-    kept = {number for number, row in enumerate(rows) if passes(Record(*in_iceberg(row)))}
-    assert kept <= set(left.column("number").to_pylist())
+    passing = {number for number, row in enumerate(rows) if passes(Record(*in_iceberg(row)))}
+    assert passing <= set(left.column("number").to_pylist())
 
 
 SINGLES = [0.1, 0.3, 1e-45, 7.0385307e-26, 16777216.0, 16777218.0, 3.4028235e38, -0.1]

@@ -350,13 +350,13 @@ def test_no_secret_is_logged(
     (tmp_path / "secret").unlink()
     asked(service, "namespaces/hr/tables/pay/credentials")
     wait_for_line("/v1/namespaces/sales/tables/orders/credentials", caplog)
-    told = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
+    output = caplog.text + "".join(capfd.readouterr()) + repr(service._options) + service.counters.prometheus()
     secrets = {
         config[name] for config in given for name in ("s3.secret-access-key", "s3.session-token") if name in config
     }
     secrets |= {"no secret of the store", given[0]["s3.access-key-id"], store.access_key_id}
     assert len(secrets) == 6
-    assert not [secret for secret in secrets if secret in told]
+    assert not [secret for secret in secrets if secret in output]
 
 
 class Source:

@@ -426,7 +426,7 @@ def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, d
     }
     row = st.tuples(*(levels[name] for name in table.partition_fields)).map("/".join)
     paths = sorted(data.draw(st.lists(row, min_size=1, max_size=9, unique=True)))
-    known = {path: certain_values(path, table, SCHEMA, table.partition_fields) for path in paths}
+    certain = {path: certain_values(path, table, SCHEMA, table.partition_fields) for path in paths}
     values: dict[str, list[Any]] = {
         "text": ["b", "c"],
         "number": [1, 2, 7],
@@ -445,9 +445,9 @@ def test_partitions_of_a_long_list_are_those_that_pass_one_by_one(fields: str, d
         column.is_valid() | (pc.field("id") == "k"),
     ]
     row_filter = data.draw(st.sampled_from(conditions))
-    one_by_one = matching_partitions(storage, SCHEMA, row_filter, known)
+    one_by_one = matching_partitions(storage, SCHEMA, row_filter, certain)
     with in_parts_of(data.draw(st.integers(1, 4))):
-        assert matching_partitions(storage, SCHEMA, row_filter, known) == one_by_one
+        assert matching_partitions(storage, SCHEMA, row_filter, certain) == one_by_one
 
 
 class SchemaOfMany:

@@ -155,8 +155,8 @@ class S3Server:
         if fault in ("cut", "short") and kind == "GET":
             content = file.read_bytes()
             half = content[: len(content) // 2]
-            told = len(content) if fault == "cut" else len(half)
-            writer.write(self._head("200 OK", told, "application/octet-stream") + half)
+            length = len(content) if fault == "cut" else len(half)
+            writer.write(self._head("200 OK", length, "application/octet-stream") + half)
             await writer.drain()
             return fault == "short"
         if not file.is_file():

@@ -329,7 +329,7 @@ def test_random_damage_never_escapes_the_error_tree(tmp_path: Path, case: str) -
     chance = random.Random(20261121)
     patterns = (PROPERTIES, LOG, ".hoodie/**/*commit", ".hoodie/**/*.commit")
     paths = sorted({path for pattern in patterns for path in table.glob(pattern)})
-    told: list[str] = []
+    messages: list[str] = []
     escaped: list[str] = []
     for _ in range(100):
         path = chance.choice(paths)
@@ -342,10 +342,10 @@ def test_random_damage_never_escapes_the_error_tree(tmp_path: Path, case: str) -
         try:
             HudiTable.open(str(table)).snapshot().to_table(use_threads=False)
         except HudiReadError as error:
-            told.append(str(error))
+            messages.append(str(error))
         except Exception as error:  # noqa: BLE001 - collected and shown below
             escaped.append(f"{path.relative_to(table)} {len(damaged)}/{len(whole)} at {position}: {error!r}")
         path.write_bytes(whole)
     assert escaped == []
-    assert told
-    assert all(told)
+    assert messages
+    assert all(messages)

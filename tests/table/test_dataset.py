@@ -89,8 +89,8 @@ def test_all_rows(dataset: HudiDataset) -> None:
 
 def test_options_of_pyarrow_s_own_readers_are_taken(dataset: HudiDataset) -> None:
     options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1, "memory_pool": None}
-    for found in (dataset.to_table(columns=NAMES, **options), dataset.scanner(columns=NAMES, **options).to_table()):
-        assert differences(EXPECTED, found) == []
+    for rows in (dataset.to_table(columns=NAMES, **options), dataset.scanner(columns=NAMES, **options).to_table()):
+        assert differences(EXPECTED, rows) == []
 
 
 def test_columns_in_any_order_and_number(dataset: HudiDataset) -> None:

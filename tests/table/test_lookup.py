@@ -44,8 +44,8 @@ QUERIES = answered_by_case()
 def test_keys_in_tables_of_hudi(case: str) -> None:
     answers = [(query.as_of, pq.read_table(str(query.answer))) for query in QUERIES[case]]
     # Keys that a later answer has, or no longer has, are absent from the others.
-    known = sorted({str(key) for _, rows in answers if KEY in rows.schema.names for key in rows[KEY].to_pylist()})
-    asked = [*known[::7], "nowhere", ""]
+    keys = sorted({str(key) for _, rows in answers if KEY in rows.schema.names for key in rows[KEY].to_pylist()})
+    asked = [*keys[::7], "nowhere", ""]
     for options in SWITCHES:
         table = HudiTable.open(str(golden_table(case)), options=options)
         for as_of, rows in answers:

@@ -24,8 +24,8 @@ def test_folders_that_are_removed_while_others_use_them_are_made_again(tmp_path:
         for turn in range(ROUNDS):
             number = (thread + turn) % KEYS
             assert store.keep(f"slice{number}", merged(number)).rows.equals(merged(number).rows)
-            for found in store.find(f"slice{turn % KEYS}"):
-                assert len(found.deleted_positions) == turn % KEYS
+            for candidate in store.find(f"slice{turn % KEYS}"):
+                assert len(candidate.deleted_positions) == turn % KEYS
 
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(use, range(THREADS)))

@@ -16,10 +16,10 @@ COLUMNS = 20
 @pytest.fixture
 def many_switches() -> Iterator[None]:
     """Threads that change places all the time."""
-    known = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
-    sys.setswitchinterval(known)
+    sys.setswitchinterval(interval)
 
 
 @pytest.mark.usefixtures("many_switches")

@@ -18,8 +18,10 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def environment(python: Path) -> dict[str, str]:
     """The environment variables for a process with another Python, and for the workers of its Spark."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
-    return kept | {
+    variables = {
+        name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT")
+    }
+    return variables | {
         "JAVA_HOME": str(jdk_home(SPARK35 if python == PYTHON35 else SPARK)),
         "JDK_JAVA_OPTIONS": JVM_OPTIONS,
         "PYSPARK_PYTHON": str(python),

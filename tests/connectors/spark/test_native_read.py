@@ -372,13 +372,13 @@ def test_spark_knows_that_what_is_kept_is_small(spark: SparkSession, tmp_path: P
 
 @pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 300])
 def test_the_driver_gets_all_reports_and_what_it_is_told(spark: SparkSession, count: int) -> None:
-    told = pa.schema([pa.field("number", pa.int64())])
+    layout = pa.schema([pa.field("number", pa.int64())])
 
     def tells(task: int, reports: Reports[str]) -> Iterator[KindBatch]:
         for number in range(count):
             reports[1000 * task + number] = f"{task} {number}"
             for kind in (COLLECTED, COLLECTED + 1, COLLECTED + 2):
-                yield kind, pa.record_batch([pa.array([1000 * task + kind], pa.int64())], schema=told)
+                yield kind, pa.record_batch([pa.array([1000 * task + kind], pa.int64())], schema=layout)
 
     kept = run_and_keep(Jvm(spark), [1, 2, 3], tells)
     assert kept.reports == {1000 * task + number: f"{task} {number}" for task in (1, 2, 3) for number in range(count)}

@@ -27,6 +27,6 @@ def test_hudi_gives_its_own_answers_and_verdicts_that_are_kept_are_true() -> Non
     assert now.reader == f"Hudi {NEWEST} on Spark"
     others = {case for (case, _), judgement in now.judgements.items() if judgement.verdict != Verdict.EQUAL}
     assert others & OF_NEWEST == set()
-    (kept,) = kept_results("spark")
-    keys = now.judgements.keys() & kept.judgements.keys()
-    assert [key for key in keys if kept.judgements[key].verdict != now.judgements[key].verdict] == []
+    (result,) = kept_results("spark")
+    keys = now.judgements.keys() & result.judgements.keys()
+    assert [key for key in keys if result.judgements[key].verdict != now.judgements[key].verdict] == []

@@ -374,5 +374,7 @@ def test_a_shredded_variant_is_what_spark_reads_from_the_file(
         assert dict(frame.dtypes)["v"] == "variant"
         actual = frame.selectExpr("id", "to_json(v) AS json", "schema_of_variant(v) AS type").collect()
         assert {row["id"]: [row["json"], row["type"]] for row in actual} == seen(name, "spark")
-    kept = open_frame(spark, str(tmp_path / "spark_object")).where("variant_get(v, '$.nest.q[1].z', 'string') = 'two'")
-    assert ids(kept) == ["all"]
+    passing = open_frame(spark, str(tmp_path / "spark_object")).where(
+        "variant_get(v, '$.nest.q[1].z', 'string') = 'two'"
+    )
+    assert ids(passing) == ["all"]

@@ -632,19 +632,19 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    examine(healthy(tmp_path).folder, progress=lambda *what: told.append(what))
-    assert ("footers", 1, 1) in told
-    assert ("log-blocks", 0, 0) in told
+    steps: list[tuple[str, int, int]] = []
+    examine(healthy(tmp_path).folder, progress=lambda *what: steps.append(what))
+    assert ("footers", 1, 1) in steps
+    assert ("log-blocks", 0, 0) in steps
 
 
 def test_progress_of_a_deep_examination_has_slices_and_bytes() -> None:
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     path = golden_table("a_story_v9_120")
-    examine(path, deep=True, progress=lambda *what: told.append(what))
+    examine(path, deep=True, progress=lambda *what: steps.append(what))
     splits = list(HudiTable.open(path).snapshot().splits())
     size = size_text(sum(split.slices[0].base_size_bytes + split.slices[0].log_size_bytes for split in splits))
-    rows = [(what, done, total) for what, done, total in told if what.startswith("rows of file slices")]
+    rows = [(what, done, total) for what, done, total in steps if what.startswith("rows of file slices")]
     assert [(done, total) for _, done, total in rows] == [(number, len(splits)) for number in range(len(splits))]
     assert rows[0][0] == f"rows of file slices, 0 B of {size}:"
 

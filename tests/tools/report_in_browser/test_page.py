@@ -190,9 +190,9 @@ def test_hostile_names_run_nothing(show: Show, tmp_path: Path) -> None:
     assert page.locator(".group .label").first.inner_text() == f"{FOLDER} / <i>f1-0 1 slice"
     page.locator(".group").first.click()
     assert FOLDER in page.locator("#slice").inner_text()
-    told = page.locator("#instant").inner_text()
-    assert IMAGE in told
-    assert BREAKOUT + r"txt\u202egpj.exe\u2028" in told
+    text = page.locator("#instant").inner_text()
+    assert IMAGE in text
+    assert BREAKOUT + r"txt\u202egpj.exe\u2028" in text
     assert page.locator("article.record h3").inner_text() == SCRIPT
     assert page.evaluate("window.hacked") is None
 
@@ -229,9 +229,9 @@ def test_arrow_keys_lead_through_10_000_slices_of_all_times(show: Show, many: Re
     page.locator("#groups").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    told = page.locator("#slice").inner_text().splitlines()
-    assert told[:4] == ["partition", "day=2026-0001", "file group", "00000001-5bd1-4f45-acb8-dd9021af7b73-0"]
-    assert "2 of 2, since 2026-01-01 00:00:10" in told
+    lines = page.locator("#slice").inner_text().splitlines()
+    assert lines[:4] == ["partition", "day=2026-0001", "file group", "00000001-5bd1-4f45-acb8-dd9021af7b73-0"]
+    assert "2 of 2, since 2026-01-01 00:00:10" in lines
     page.keyboard.press("ArrowLeft")
     assert "superseded by 2026-01-01 00:00:10" in page.locator("#slice").inner_text()
     page.keyboard.press("End")

@@ -129,12 +129,12 @@ def check_replay(group: FileGroupHistory, rule: MergeRule) -> None:
         assert group.winner == (1 if base else None)
         assert group.verdicts == ()
         return
-    kept = ordering.survivor(rule.precedence.in_logs, [as_plain(version, rule) for version in log])
-    number = len(base) + kept + 1
+    winner = ordering.survivor(rule.precedence.in_logs, [as_plain(version, rule) for version in log])
+    number = len(base) + winner + 1
     assert len(group.verdicts) == len(log) - 1 + len(base)
     if base:
-        survivor = as_plain(log[kept], rule)
-        is_delete = log[kept].is_delete and (rule.precedence.marked_in_logs or not log[kept].marked)
+        survivor = as_plain(log[winner], rule)
+        is_delete = log[winner].is_delete and (rule.precedence.marked_in_logs or not log[winner].marked)
         values = plain_values(base[0], rule)
         wins = ordering.log_replaces_base(rule.precedence.over_base_row, values, (survivor[0], is_delete, survivor[2]))
         assert (group.verdicts[-1].winner, group.verdicts[-1].loser) == ((number, 1) if wins else (1, number))
