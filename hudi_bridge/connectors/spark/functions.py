@@ -7,7 +7,9 @@
 
 Spark analyzes a call in a process that has no session. It opens the table, says which columns there are, and plans the
 range. The plan goes to the task that reads. A call without a table among its arguments is one task, so
-``hudi_table_changes`` also takes a table whose rows are numbers of parts, of which Spark makes tasks.
+``hudi_table_changes`` also takes a table whose rows are numbers of parts, of which Spark makes tasks. ``EXPLAIN`` shows
+the name of a function and its arguments alone, so a warning says when a large range is read by one task, and what to
+write instead. Spark analyzes a call for ``EXPLAIN``, too.
 
 Rows are Arrow batches from the reader to the JVM, one at a time. The decorator ``arrow_udtf`` of PySpark refuses
 functions that say their columns when they are called. Spark itself runs them: the evaluation type is set here.
@@ -17,6 +19,7 @@ PySpark.
 """
 
 import inspect
+import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +35,7 @@ from pyspark.sql.functions import udtf
 from pyspark.sql.types import IntegralType, StructType
 
 from hudi_bridge.changes.split import ChangeFormat
+from hudi_bridge.common.display import size_text
 from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jobs import read_task
 from hudi_bridge.connectors.spark.lake import Lake
@@ -61,6 +65,7 @@ from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import QUERY_TYPE_KEY
 from hudi_bridge.storage.storage import PathLike, StorageOptions, path_text
 
+_LOG = logging.getLogger(__name__)
 _EVALUATION = "SQL_ARROW_UDTF"
 """The evaluation type of table functions that return Arrow batches, which PySpark 4.0 has not."""
 _FORMATS = (LATEST_STATE, ChangeFormat.CDC.value)
@@ -242,14 +247,28 @@ def _table_changes(
     bounds = {BEGIN: _text("begin", begin)} | ({} if end is None else {END: _text("end", end)})
     incremental = {QUERY_TYPE_KEY: SparkQuery.INCREMENTAL.value, INCREMENTAL_FORMAT: kind}
     query = _query(settings, table, incremental | bounds)
-    plan = query.plan(parallelism=settings.parallelism)
+    listing = query.listing()
+    plan = listing.plan(settings.parallelism)
+    weight = sum(split.weight for split in listing.splits)
+    if parts is None and len(plan.tasks) > 1 and weight > listing.options.partition_bytes:
+        _warn_of_one_task(query.table.path, weight, len(plan.tasks))
 
-    def rows(wanted: Parts) -> Batches:
-        for part, count in wanted:
+    def rows(numbers: Parts) -> Batches:
+        for part, count in numbers:
             for task in plan.tasks[part::count]:
                 yield from read_task(plan.reading, task)
 
     return _Call(schema=plan.reading.schema, rows=rows)
+
+
+def _warn_of_one_task(path: str, weight: int, tasks: int) -> None:
+    _LOG.warning(
+        "%s: one task reads %s, as Spark divides no table function without a table among its arguments; for %d tasks: "
+        "parts => TABLE(SELECT id AS part, %d AS parts FROM range(0, %d, 1, %d))",
+        path,
+        size_text(weight),
+        *[tasks] * 4,
+    )
 
 
 def _require_parts(argument: Any) -> None:  # noqa: ANN401 - AnalyzeArgument

@@ -143,6 +143,26 @@ def test_parts_are_read_by_tasks_of_their_own(spark: SparkSession, tmp_path: Pat
     )
 
 
+def test_a_warning_beside_explain_says_that_a_large_range_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    write_files(tmp_path / "trips", 5)
+    register_functions(session, {"trips": tmp_path / "trips"}, options={"maxPartitionBytes": "1"})
+    call = "hudi_table_changes('trips', 'latest_state', 'earliest'"
+    parts = "parts => TABLE(SELECT id AS part, 5 AS parts FROM range(0, 5, 1, 5))"
+
+    def warnings() -> list[str]:
+        rows = session.sql("SELECT level, msg FROM python_worker_logs()").collect()
+        return [row["msg"] for row in rows if row["level"] == "WARNING"]
+
+    session.sql(f"EXPLAIN SELECT * FROM {call}, {parts})")
+    assert warnings() == []
+    plan = session.sql(f"EXPLAIN SELECT * FROM {call})").collect()[0][0]
+    assert "ArrowEvalPythonUDTF hudi_table_changes(trips, latest_state, earliest)" in plan
+    assert warnings()
+    assert all(f"for 5 tasks: {parts}" in warning for warning in warnings())
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
