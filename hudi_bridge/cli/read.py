@@ -36,9 +36,8 @@ from hudi_bridge.cli.output import Destination, noticing_closed_pipe, write_rows
 from hudi_bridge.cli.sql import SHORT_NAME, Session, connection_in_utc, table_name
 from hudi_bridge.cli.terminal import escape_control, print_note
 from hudi_bridge.connectors.duckdb import quote_identifier
-from hudi_bridge.connectors.duckdb.base_files import sql_names
+from hudi_bridge.connectors.duckdb.dialect import from_arrow, sql_names, without_offsets
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
-from hudi_bridge.connectors.duckdb.versions import from_arrow, without_offsets
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.inspection import inspect_log_blocks, inspect_log_records

@@ -27,8 +27,8 @@ from hudi_bridge.cli.terminal import print_note
 from hudi_bridge.common.display import counted
 from hudi_bridge.common.threads import Workers
 from hudi_bridge.connectors.duckdb import CACHE_BYTES, Attached, Lake, attach, quote_identifier
+from hudi_bridge.connectors.duckdb.dialect import make_joins_work
 from hudi_bridge.connectors.duckdb.lake import name_chains
-from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.connectors.lakes.roots import Roots, is_folder_of_tables
 from hudi_bridge.connectors.lakes.tables import MergingByTable
 from hudi_bridge.engines import MemoryStore

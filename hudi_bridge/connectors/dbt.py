@@ -47,8 +47,8 @@ with needing_extra("dbt", "dbt", "dbt_common", "duckdb"):
     from dbt_common.exceptions import DbtRuntimeError
     from dbt_common.invocation import get_invocation_id
 
+    from hudi_bridge.connectors.duckdb.dialect import refusing_wrong_conditions
     from hudi_bridge.connectors.duckdb.file_system import Read, Source
-    from hudi_bridge.connectors.duckdb.versions import refusing_wrong_conditions
 
 AFTER, NEXT_AFTER = "_hudi_after", "_hudi_next_after"
 _RANGES = QueryType.INCREMENTAL, QueryType.CHANGES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable
 from hudi_bridge.connectors.duckdb import READ_OPTIMIZED, attach
-from hudi_bridge.connectors.duckdb.versions import from_arrow
+from hudi_bridge.connectors.duckdb.dialect import from_arrow
 from tests.connectors.predicates import random_condition, terms_of
 from tests.properties import histories
 from tests.properties.filtered_tables import TABLES, tables, write

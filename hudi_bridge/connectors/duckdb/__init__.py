@@ -3,7 +3,7 @@
 from hudi_bridge.common.imports import needing_extra
 
 with needing_extra("duckdb", "duckdb", "fsspec"):
-    from hudi_bridge.connectors.duckdb.versions import require_tested
+    from hudi_bridge.connectors.duckdb.dialect import require_tested
 
     require_tested()
     from hudi_bridge.connectors.duckdb.attached import (
@@ -18,7 +18,7 @@ with needing_extra("duckdb", "duckdb", "fsspec"):
         Attached,
         attach,
     )
-    from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+    from hudi_bridge.connectors.duckdb.dialect import quote_identifier
     from hudi_bridge.connectors.duckdb.lake import Lake, attach_all
     from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 

@@ -42,7 +42,7 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import ChangeFormat, change_schema, own_images
 from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.common.threads import most_at_once
-from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+from hudi_bridge.connectors.duckdb.dialect import make_joins_work, quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, Read, Source
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import (
@@ -55,7 +55,6 @@ from hudi_bridge.connectors.duckdb.native_scan import (
     NativeScanPlanner,
     ViewPlan,
 )
-from hudi_bridge.connectors.duckdb.versions import make_joins_work
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError

@@ -1,53 +1,19 @@
-"""How DuckDB selects the columns of a query from a base file to get the values that Hudi reads; quoting for SQL."""
+"""How DuckDB selects the columns of a query from a base file to get the values that Hudi reads."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from hudi_bridge.connectors.duckdb.dialect import list_of_texts, quote_identifier, quote_text
 from hudi_bridge.engines import StoredBaseFile
 from hudi_bridge.engines.stored_base_file import in_path_and_file
 from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome
 from hudi_bridge.splits.split import RealtimeFileSplit
-
-
-def quote_identifier(name: str) -> str:
-    """A name quoted for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def sql_names(names: Sequence[str]) -> list[str]:
-    """The names of columns in SQL, where case makes no difference: names that differ only in case get numbers.
-
-    ``name`` and ``Name`` become ``name_1`` and ``Name_2``. DuckDB would take both for the first one; so it finds
-    neither, and its error has the names with the numbers.
-    """
-    counts, taken = Counter(map(str.lower, names)), {name.lower() for name in names}
-    numbers = {name: count(1) for name, times in counts.items() if times > 1}
-    unique_names = []
-    for name in names:
-        unique = name
-        while unique.lower() in taken and name.lower() in numbers:
-            unique = f"{name}_{next(numbers[name.lower()])}"
-        taken.add(unique.lower())
-        unique_names.append(unique)
-    return unique_names
-
-
-def quote_text(text: str) -> str:
-    """A string literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def list_of_texts(texts: Iterable[str]) -> str:
-    """A list literal of strings."""
-    return f"[{', '.join(map(quote_text, texts))}]"
 
 
 def literal(value: "pa.Scalar[Any]") -> str | None:

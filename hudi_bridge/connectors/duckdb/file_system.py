@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_bridge.connectors.duckdb.base_files import quote_identifier, sql_names
-from hudi_bridge.connectors.duckdb.versions import from_arrow, without_offsets
+from hudi_bridge.connectors.duckdb.dialect import from_arrow, quote_identifier, sql_names, without_offsets
 from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.storage.ranges import FileOfRanges

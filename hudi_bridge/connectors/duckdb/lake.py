@@ -27,7 +27,7 @@ import duckdb
 from hudi_bridge.common.display import html_of_properties
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.duckdb.attached import CACHE_BYTES, READ_OPTIMIZED, Attached
-from hudi_bridge.connectors.duckdb.base_files import quote_identifier
+from hudi_bridge.connectors.duckdb.dialect import quote_identifier
 from hudi_bridge.connectors.duckdb.merge_folder import merge_store
 from hudi_bridge.connectors.duckdb.native_scan import ViewPlan
 from hudi_bridge.connectors.lakes.roots import Roots, is_table

@@ -22,11 +22,11 @@ from hudi_bridge.connectors.duckdb.base_files import (
     PathValues,
     columns_of,
     expressions,
-    quote_identifier,
     read_parquet,
     stored_types,
     types_of,
 )
+from hudi_bridge.connectors.duckdb.dialect import quote_identifier
 from hudi_bridge.connectors.duckdb.file_system import Errors, TableFiles
 from hudi_bridge.dataset import HudiDataset
 from hudi_bridge.engines import MergedSlices, context_identity, slice_delta_in

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
+from hudi_bridge.connectors.duckdb.dialect import TESTED, refusing_wrong_conditions, require_tested, without_offsets
 from hudi_bridge.connectors.duckdb.file_system import Source
-from hudi_bridge.connectors.duckdb.versions import TESTED, refusing_wrong_conditions, require_tested, without_offsets
 from tests.connectors.predicates import Term, random_condition, terms_of
 
 ROWS, ROWS_PER_BATCH = 300, 40

@@ -7,7 +7,7 @@ import pytest
 
 from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.connectors.duckdb.base_files import sql_names
+from hudi_bridge.connectors.duckdb.dialect import sql_names
 from tests.support.table_writer import TableWriter, at
 
 FIELDS = (("id", "string"), ("ts", "long"), ("name", "string"), ("Name", "string"))

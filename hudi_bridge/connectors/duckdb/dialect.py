@@ -1,4 +1,4 @@
-"""What releases of DuckDB get wrong of rows that come from Arrow, and which releases were tested.
+"""DuckDB's SQL: names and texts in it, and what its releases get wrong of rows that come from Arrow.
 
 Before 2.0, DuckDB passes on comparisons of numbers as if there were no NaN, which is the greatest number to DuckDB, and
 lists of values as if -0.0 were not 0.0; it does not check the rows again. So columns with such values are kept from it:
@@ -8,7 +8,9 @@ DuckDB 1.5 ends with an error where it passes the Bloom filter of a join on to r
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -16,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.common.imports import how_to_install
-from hudi_bridge.connectors.duckdb.base_files import quote_identifier
 from hudi_bridge.errors import QueryError
 from hudi_bridge.readers.filters import Call, Field, Node, parsed_filter
 from hudi_bridge.readers.request import referenced_columns
@@ -146,3 +147,36 @@ def _is_sliced(column: Any, level: int = 0) -> bool:  # noqa: ANN401 - an array 
     if pa.types.is_map(kind):
         return _is_sliced(column.keys, level + 1) or _is_sliced(column.items, level + 1)
     return _is_sliced(column.values, level + 1)
+
+
+def quote_identifier(name: str) -> str:
+    """A name quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_names(names: Sequence[str]) -> list[str]:
+    """The names of columns in SQL, where case makes no difference: names that differ only in case get numbers.
+
+    ``name`` and ``Name`` become ``name_1`` and ``Name_2``. DuckDB would take both for the first one; so it finds
+    neither, and its error has the names with the numbers.
+    """
+    counts, taken = Counter(map(str.lower, names)), {name.lower() for name in names}
+    numbers = {name: count(1) for name, times in counts.items() if times > 1}
+    unique_names = []
+    for name in names:
+        unique = name
+        while unique.lower() in taken and name.lower() in numbers:
+            unique = f"{name}_{next(numbers[name.lower()])}"
+        taken.add(unique.lower())
+        unique_names.append(unique)
+    return unique_names
+
+
+def quote_text(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def list_of_texts(texts: Iterable[str]) -> str:
+    """A list literal of strings."""
+    return f"[{', '.join(map(quote_text, texts))}]"
