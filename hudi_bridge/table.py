@@ -32,8 +32,8 @@ from hudi_bridge.splits.planner import QueryPlan, SnapshotPlan, SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.splits.table_files import open_state, refreshed
 from hudi_bridge.storage.storage import DecryptionProperties, PathLike, Storage, StorageOptions
-from hudi_bridge.timeline.history import CompletionTimes, completion_times
-from hudi_bridge.timeline.instant import InstantLike, parse_query_instant
+from hudi_bridge.timeline.history import completion_times
+from hudi_bridge.timeline.instant import CompletionTimes, InstantLike, parse_query_instant
 from hudi_bridge.timeline.instant_range import InstantRange, resolve_range
 from hudi_bridge.timeline.time_travel import earliest_readable_instant, validate_not_cleaned, validate_time_travel
 from hudi_bridge.timeline.timeline import TableState, Timeline

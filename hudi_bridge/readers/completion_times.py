@@ -20,8 +20,7 @@ from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_
 from hudi_bridge.splits.partitions import paths_that_may_pass, range_guarantee
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit, stored_context
 from hudi_bridge.storage.storage import Storage
-from hudi_bridge.timeline.history import CompletionTimes
-from hudi_bridge.timeline.instant import MISSING_MILLIS, SECONDS_LENGTH
+from hudi_bridge.timeline.instant import MISSING_MILLIS, SECONDS_LENGTH, CompletionTimes
 
 _UNKNOWN = ""
 """Stands for all commits whose completion time is not known."""

@@ -52,8 +52,7 @@ from hudi_bridge.splits.split import (
     with_completion_times,
 )
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
-from hudi_bridge.timeline.history import CompletionTimes
-from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action
+from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action, CompletionTimes
 from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.instant_range import next_after_snapshot
 from hudi_bridge.timeline.records import map_field, number_field, parse_record, text_field

@@ -22,7 +22,7 @@ from hudi_bridge.schema.java_text import has_value_text
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN, RECORD_KEY_COLUMN
 from hudi_bridge.splits.partitions import PartitionValues
 from hudi_bridge.storage.storage import Storage, StorageOptions, keys_stay_here
-from hudi_bridge.timeline.history import CompletionTimes
+from hudi_bridge.timeline.instant import CompletionTimes
 
 _FORMAT = 1
 _KIND = "split"

@@ -17,7 +17,7 @@ Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` an
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,11 @@ import pyarrow.parquet as pq
 from hudi_bridge.common.imports import LaterModule
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, first_line, footer_mismatch
-from hudi_bridge.merge.arrays import Column
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import (
     COMMIT_ACTIONS,
-    MILLIS_LENGTH,
-    MISSING_MILLIS,
-    SECONDS_LENGTH,
     Action,
+    CompletionTimes,
     Instant,
     InstantState,
     instant_at,
@@ -254,28 +251,6 @@ def read_archived_commits(state: TableState, instant_times: Collection[str]) -> 
     if state.config.layout.archives_in_logs:
         return dict(archived_log.iter_commits(state, frozenset(instant_times)))
     return dict(iter_commits(state, frozenset(instant_times)))
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionTimes:
-    """When commits completed, by their requested time, in the time zone of the timeline."""
-
-    by_request: Mapping[str, str]
-
-    def of(self, requested: Column) -> Column:
-        """The completion times of a column of requested times; null where none is known."""
-        encoded: Any = requested.dictionary_encode()
-        times = pa.array([self.of_commit(time) for time in encoded.dictionary.to_pylist()], pa.string())
-        completed: Column = times.take(encoded.indices)
-        return completed
-
-    def of_commit(self, requested: str | None) -> str | None:
-        """The completion time of one commit; None if it is not known."""
-        time = requested or ""
-        if time in self.by_request or not (len(time) == MILLIS_LENGTH and time.endswith(MISSING_MILLIS)):
-            return self.by_request.get(time)
-        # Hudi sometimes adds milliseconds to an instant of seconds.
-        return self.by_request.get(time[:SECONDS_LENGTH])
 
 
 def completion_times(state: TableState, commits: Iterable[Instant] | None = None) -> CompletionTimes:

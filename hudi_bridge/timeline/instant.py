@@ -13,13 +13,17 @@ Source: ``InstantFileNameParserV1``, ``InstantFileNameParserV2``, ``HoodieInstan
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum, StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from hudi_bridge.config import TimelineTimezone
 from hudi_bridge.errors import QueryError
+from hudi_bridge.merge.arrays import Column
 
 MILLIS_LENGTH = 17
 SECONDS_LENGTH = 14
@@ -239,3 +243,25 @@ def _in_utc(instant: str, zone: str) -> str:
     seconds, millis = instant[:SECONDS_LENGTH], instant[SECONDS_LENGTH:]
     moment = datetime.strptime(seconds + zone, "%Y%m%d%H%M%S%z").astimezone(UTC)
     return moment.isoformat()[:19].translate(_ISO_MARKS) + millis
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionTimes:
+    """When commits completed, by their requested time, in the time zone of the timeline."""
+
+    by_request: Mapping[str, str]
+
+    def of(self, requested: Column) -> Column:
+        """The completion times of a column of requested times; null where none is known."""
+        encoded: Any = requested.dictionary_encode()
+        times = pa.array([self.of_commit(time) for time in encoded.dictionary.to_pylist()], pa.string())
+        completed: Column = times.take(encoded.indices)
+        return completed
+
+    def of_commit(self, requested: str | None) -> str | None:
+        """The completion time of one commit; None if it is not known."""
+        time = requested or ""
+        if time in self.by_request or not (len(time) == MILLIS_LENGTH and time.endswith(MISSING_MILLIS)):
+            return self.by_request.get(time)
+        # Hudi sometimes adds milliseconds to an instant of seconds.
+        return self.by_request.get(time[:SECONDS_LENGTH])
