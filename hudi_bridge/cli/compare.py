@@ -485,7 +485,7 @@ def compare_table(
     limit: int,
     tell: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Iterator[Comparison]:
-    """The comparison of each query to a table; ``tell`` is told what is read, and how many queries have been."""
+    """The comparison of each query to a table; ``tell`` gets what is read, and how many queries are done."""
     queries = queries_to(table, instants)
     tell(f"{path}: {len(queries)} queries to {peer.name}", 0, 0)
     answers = peer.answers(path, queries)

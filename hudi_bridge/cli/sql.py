@@ -163,7 +163,7 @@ class Results:
         self._written = 0
 
     def require_room(self, results: int) -> None:
-        """Raises if so many results cannot be written after those that have been.
+        """Raises if this number of results cannot be written after the earlier ones.
 
         Raises:
             QueryError: a file or a binary format is to hold more than one.

@@ -1,4 +1,4 @@
-"""Logins by Kerberos with the system's ``libgssapi_krb5``, and what is said where one fails.
+"""Logins by Kerberos with the system's ``libgssapi_krb5``, and messages for those that fail.
 
 The library is called by ctypes: no package of the index has it for Linux but as C to be compiled.
 """

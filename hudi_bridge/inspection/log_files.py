@@ -489,7 +489,7 @@ class _PartOfFile(io.RawIOBase):
 
 
 def _schema_name(text: str | None) -> str | None:
-    """The full name of a writer's record; what cannot be parsed is told when its records are decoded."""
+    """The full name of a writer's record; None if the schema cannot be parsed: decoding its records raises."""
     with suppress(ValueError, RecursionError):
         schema = None if text is None else parse_json(text)
         if isinstance(schema, dict) and isinstance(schema.get("name"), str):

@@ -211,7 +211,7 @@ def inspect_services(table: HudiTable, kinds: Sequence[str] | None = None, *, ar
     ``age_seconds`` is the time since the request of what has not completed. ``files_planned`` counts the files that a
     plan reads, deletes or keeps, ``files_done`` those that were written, deleted or kept; for a pending compaction or
     clustering, the base files that it has written so far. ``hudi_command`` is the procedure of Hudi that would run or
-    end it. With ``archived``, services of the archived timeline as well, of which the archive may not have the plans. A
+    end it. With ``archived``, services of the archived timeline are listed, too; the archive may lack their plans. A
     plan, or an archive, that cannot be read is a row with the ``problem``.
 
     Args:

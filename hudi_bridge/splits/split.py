@@ -176,7 +176,7 @@ class ReadContext:
 
 
 def require_commits_in_rows(config: TableConfig) -> None:
-    """Refuses completion times of a table of which only some rows have the commit that wrote them, or none.
+    """Refuses completion times of a table whose rows do not all name the commit that wrote them.
 
     Raises:
         UnsupportedTableError: it is such a table, with other meta columns.

@@ -35,7 +35,7 @@ _CONNECT_SECONDS = 10
 _KEPT_SECONDS = 3
 """How long the client keeps connections to DataNodes; in a forked process, these never answer."""
 _REPLICAS = 4
-"""Parts of a request's timeout, of which each replica of a block gets one: three are usual, and there is an end."""
+"""A request's timeout is divided into these parts, one for each replica of a block. Three replicas are usual."""
 _ATTEMPTS_PER_NAME_NODE = 2
 _RETRIES = {"dfs.client.failover.sleep.base.millis": "100", "dfs.client.failover.sleep.max.millis": "1000"}
 _USERS = ("HADOOP_USER_NAME", "HADOOP_PROXY_USER", "KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")

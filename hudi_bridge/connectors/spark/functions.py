@@ -7,9 +7,9 @@
 
 Spark analyzes a call in a process that has no session. It opens the table, says which columns there are, and plans the
 range. The plan goes to the task that reads. A call without a table among its arguments is one task, so
-``hudi_table_changes`` also takes a table whose rows are numbers of parts, of which Spark makes tasks. ``EXPLAIN`` shows
-the name of a function and its arguments alone, so a warning says when a large range is read by one task, and what to
-write instead. Spark analyzes a call for ``EXPLAIN``, too.
+``hudi_table_changes`` also takes a table whose rows are numbers of parts, which become tasks. ``EXPLAIN`` shows nothing
+but the name and the arguments of a call, so a warning says where one task reads a large range, and what to write
+instead. Spark analyzes a call for ``EXPLAIN``, too.
 
 Rows are Arrow batches from the reader to the JVM, one at a time. The decorator ``arrow_udtf`` of PySpark refuses
 functions that say their columns when they are called. Spark itself runs them: the evaluation type is set here.
