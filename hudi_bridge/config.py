@@ -25,7 +25,15 @@ from enum import Enum, StrEnum
 from typing import TypeVar
 
 from hudi_bridge.errors import CorruptTimelineError, TableNotFoundError, UnsupportedTableError
-from hudi_bridge.releases import RELEASE_RULES, RELEASED_VERSIONS, TABLE_LAYOUTS, Release, ReleaseRules, TableLayout
+from hudi_bridge.releases import (
+    LSM_TREE,
+    RELEASE_RULES,
+    RELEASED_VERSIONS,
+    TABLE_LAYOUTS,
+    Release,
+    ReleaseRules,
+    TableLayout,
+)
 from hudi_bridge.storage.storage import Storage
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -49,7 +57,6 @@ _MERGE_STRATEGY_KEYS = ("hoodie.record.merge.strategy.id", "hoodie.compaction.re
 _ORDERING_KEYS = ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
 _BASE_FORMAT_KEYS = ("hoodie.table.base.file.format", "hoodie.table.ro.file.format")
 _META_FIELDS_KEY = "hoodie.meta.fields.mode"
-_USUAL_LAYOUT = "default"
 _KEYS_OF_11 = (_ORDERING_KEYS[0], "hoodie.table.format", _META_FIELDS_KEY)
 _KEYS_OF_1X = (*_KEYS_OF_11, _MERGE_STRATEGY_KEYS[0], "hoodie.record.merge.mode", "hoodie.table.initial.version")
 _LOG_FORMAT_KEYS = ("hoodie.table.log.file.format", "hoodie.table.rt.file.format")
@@ -172,7 +179,7 @@ class TableConfig:
     ``index_definitions_path`` is where the definitions of indexes are, relative to the table, None for Hudi's default.
     ``paths_tell_values`` is whether the reader promises that rows have the values of their partition path, also in
     columns that are read from the files.
-    ``meta_fields`` is which meta columns have values.
+    ``is_lsm_tree`` is whether all files are sorted by record key. ``meta_fields`` is which meta columns have values.
     ``release`` is the release of Hudi that maintains the table, as whose rules it is read: each may also write older
     table versions.
 
@@ -196,6 +203,7 @@ class TableConfig:
     key_generator: str | None
     timebased_properties: tuple[tuple[str, str], ...]
     base_file_format: str
+    is_lsm_tree: bool
     bootstrap_base_path: str | None
     bootstrap_index: str
     index_definitions_path: str | None
@@ -316,6 +324,7 @@ def parse_table_config(properties: Mapping[str, str], path: str, table_path: str
         key_generator=_key_generator(properties),
         timebased_properties=_with_prefix(properties, _TIMEBASED_PREFIX),
         base_file_format=(_first(properties, _BASE_FORMAT_KEYS) or "PARQUET").upper(),
+        is_lsm_tree=_storage_layout(properties) == LSM_TREE,
         bootstrap_base_path=properties.get("hoodie.bootstrap.base.path") or None,
         bootstrap_index=_bootstrap_index(properties),
         index_definitions_path=properties.get("hoodie.table.index.defs.path") or None,
@@ -409,10 +418,9 @@ def _refuse_unsupported(properties: Mapping[str, str], layout: TableLayout) -> N
     table_format = properties.get("hoodie.table.format") or "native"
     if table_format.lower() != "native":
         raise UnsupportedTableError("table format", table_format, "native")
-    # In an LSM tree, rows of one key in a base file are merged, too, and delete markers count there.
-    storage_layout = properties.get("hoodie.table.storage.layout") or _USUAL_LAYOUT
-    if storage_layout.lower() != _USUAL_LAYOUT:
-        raise UnsupportedTableError("storage layout", storage_layout, _USUAL_LAYOUT)
+    storage_layout = _storage_layout(properties)
+    if storage_layout not in layout.storage_layouts:
+        raise UnsupportedTableError("storage layout", storage_layout, ", ".join(layout.storage_layouts))
     base_file_format = _first(properties, _BASE_FORMAT_KEYS) or "PARQUET"
     if base_file_format.upper() not in BASE_FILE_FORMATS:
         raise UnsupportedTableError("base file format", base_file_format, ", ".join(BASE_FILE_FORMATS))
@@ -426,6 +434,10 @@ def _refuse_unsupported(properties: Mapping[str, str], layout: TableLayout) -> N
     for key in (_UPDATES_ON_SAME_ORDER_KEY, f"{_MERGE_PREFIX}{_UPDATES_ON_SAME_ORDER_KEY}"):
         if not _flag(properties, key, default=True):
             raise UnsupportedTableError("property of the payload", f"{key}=false", "true, as by default")
+
+
+def _storage_layout(properties: Mapping[str, str]) -> str:
+    return (properties.get("hoodie.table.storage.layout") or "default").lower()
 
 
 def _timeline_paths(properties: Mapping[str, str], timeline_layout: int) -> tuple[str, str]:

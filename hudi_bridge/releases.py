@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+LSM_TREE = "lsm_tree"
+"""The storage layout of file groups whose files are sorted by record key."""
+
 
 class Series(StrEnum):
     """The series of a release. Each commit shows which of the two wrote it."""
@@ -191,6 +194,9 @@ class TableLayout:
     ``native_log_formats``: the formats, in Hudi's words, of log files that are whole files in a format of base files
     (RFC-103, ``HoodieFileFormat``), beside those of blocks; such tables may state one as the format of their logs.
 
+    ``storage_layouts``: how files of a file group may be organized, in Hudi's words: ``lsm_tree`` are files that are
+    sorted by record key (RFC-103, ``CommonClientUtils.validateTableVersion``).
+
     ``states_merge_mode``: the merge mode of the properties decides, not the payload class
     (``HoodieTableConfig.inferMergingConfigs``).
 
@@ -208,6 +214,7 @@ class TableLayout:
     archives_in_logs: bool
     logs_name_their_own_instant: bool
     native_log_formats: tuple[str, ...]
+    storage_layouts: tuple[str, ...]
     states_merge_mode: bool
     metadata_has_all_rollbacks: bool
     is_of_one_series: bool
@@ -221,6 +228,7 @@ _LAYOUT_1 = TableLayout(
     archives_in_logs=True,
     logs_name_their_own_instant=False,
     native_log_formats=(),
+    storage_layouts=("default",),
     states_merge_mode=False,
     metadata_has_all_rollbacks=True,
     is_of_one_series=False,
@@ -233,6 +241,7 @@ _LAYOUT_2 = TableLayout(
     archives_in_logs=False,
     logs_name_their_own_instant=True,
     native_log_formats=(),
+    storage_layouts=("default",),
     states_merge_mode=True,
     metadata_has_all_rollbacks=False,
     is_of_one_series=True,
@@ -242,6 +251,7 @@ _OF_MAIN = replace(
     _OF_1_1,
     is_released=False,
     native_log_formats=("PARQUET", "ORC", "HFILE", "LANCE"),
+    storage_layouts=("default", LSM_TREE),
 )
 
 TABLE_LAYOUTS: Mapping[int, TableLayout] = {

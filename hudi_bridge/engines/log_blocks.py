@@ -270,6 +270,13 @@ def log_record_keys(storage: Storage, split: RealtimeFileSplit, *, at_once: int 
     read = SliceRead(storage=storage, split=split, request=RowRequest.of(split.context.schema, ()), at_once=at_once)
     if not read.has_logs:
         return
+    if split.context.is_lsm_tree:
+        # Whether a record survives is decided beside the base rows.
+        decoder = BlockDecoder(split, ())
+        for block in read_live_blocks(storage, split).blocks:
+            if block.is_data:
+                yield decoder.keys(block).cast(pa.string())
+        return
     scan = LogScan(read)
     for records in [scan.records()] if scan.parts == 1 else map(scan.records_of_part, range(scan.parts)):
         yield records.keys.slice(0, records.rows.num_rows).cast(pa.string())

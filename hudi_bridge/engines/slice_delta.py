@@ -27,6 +27,7 @@ from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.blobs import BlobFiles, blob_columns
 from hudi_bridge.readers.log_scan import LogScan
+from hudi_bridge.readers.lsm_slices import LogRuns, LsmSlice
 from hudi_bridge.readers.merging import MergeInParts, ReplacedRows
 from hudi_bridge.readers.request import RowRequest, SliceRead
 from hudi_bridge.readers.split_columns import record_keys
@@ -34,6 +35,7 @@ from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
+_OF_TREE = "in an LSM tree, rows of one key in its base file are merged, too"
 _TYPES = (pa.string(), pa.int32(), pa.int64())
 """Types whose values are equal in SQL as in Arrow."""
 
@@ -187,7 +189,8 @@ class SliceDelta:
             CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
             DataFileGoneError: a log file no longer exists.
         """
-        instants = sorted(self._log_scan.instants) if self._log_scan is not None else ()
+        scan = self._log_runs or self._log_scan
+        instants = sorted(scan.instants) if scan is not None else ()
         return {instant: self._read.context.counts(instant) for instant in instants}
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -230,7 +233,10 @@ class SliceDelta:
         Raises:
             HudiReadError: a file of the slice cannot be read, or log records cannot be merged.
         """
-        context, scan = self._read.context, self._log_scan
+        context = self._read.context
+        if self._log_runs is not None:
+            return _OF_TREE
+        scan = self._log_scan
         if scan is None:
             return None
         rule = self._read.rule
@@ -259,6 +265,8 @@ class SliceDelta:
         Raises:
             HudiReadError: the base file cannot be read.
         """
+        if self._log_runs is not None:
+            return _OF_TREE
         if self._base is None:
             return None
         context = self._read.context
@@ -270,14 +278,24 @@ class SliceDelta:
         return None
 
     @cached_property
+    def _log_runs(self) -> LogRuns | None:
+        """The log files of an LSM tree; None of others, and without logs."""
+        if not self._read.has_logs or not self._read.context.is_lsm_tree:
+            return None
+        return self._open_files.enter_context(LogRuns(self._read))
+
+    @cached_property
     def _log_scan(self) -> LogScan | None:
-        if not self._read.has_logs:
+        if not self._read.has_logs or self._log_runs is not None:
             return None
         return LogScan(self._read, base_rows=0 if self._base is None else self._base.num_rows)
 
     @cached_property
-    def _merge(self) -> MergeInParts | None:
-        scan = self._log_scan
+    def _merge(self) -> MergeInParts | LsmSlice | None:
+        logs, scan = self._log_runs, self._log_scan
+        if logs is not None:
+            # Without logs that count, no row of the base file is changed.
+            return LsmSlice(self._read, self._base, logs.live, adds_alone=True) if logs.live else None
         return None if scan is None else MergeInParts(self._read, scan, self._base)
 
     def _times_matched(

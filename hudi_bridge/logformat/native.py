@@ -117,7 +117,21 @@ def native_block(source: ByteSource, name: NativeLogName, path: str) -> LogBlock
     if file_format is None:
         supported = ", ".join(_FORMATS)
         raise UnsupportedTableError("log file", f"native log file {path}", f"native log files in {supported}")
-    texts = _texts(file_format.metadata(source, path), path)
+    return _block(file_format.metadata(source, path), name, path, source.content(0, source.size), source.size)
+
+
+def block_of_metadata(metadata: Mapping[bytes, bytes], name: NativeLogName, path: str, size_bytes: int) -> LogBlock:
+    """As ``native_block``, without content, from the key-value metadata of a file of ``size_bytes``.
+
+    Raises:
+        CorruptLogFileError: they are not a log block's header.
+        UnsupportedTableError: the file format is unknown, or the log format is newer.
+    """
+    return _block(_decoded(metadata), name, path, pa.py_buffer(b""), size_bytes)
+
+
+def _block(stored: Mapping[str, str], name: NativeLogName, path: str, content: pa.Buffer, size_bytes: int) -> LogBlock:
+    file_format, texts = _FORMATS[name.file_format], _texts(stored, path)
     version = texts.pop(_VERSION, str(LOG_FORMAT_VERSION)).strip()
     if not version.isdecimal() or int(version) > _NEWEST_VERSION:
         raise UnsupportedTableError("log format", f"version {version} of {path}", f"up to {_NEWEST_VERSION}")
@@ -129,12 +143,12 @@ def native_block(source: ByteSource, name: NativeLogName, path: str) -> LogBlock
         block_type=file_format.block_types[name.kind],
         version=int(version),
         header=header,
-        content=source.content(0, source.size),
+        content=content,
         footer={},
         path=path,
         offset=0,
         content_offset=0,
-        size_bytes=source.size,
+        size_bytes=size_bytes,
         native_kind=file_format.kinds[name.kind],
     )
 

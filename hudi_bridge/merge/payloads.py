@@ -50,6 +50,7 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of
     mergers = [name for name in (strategy, *config.record_merger_impls) if name is not None]
     own = next((name for name in mergers if name in payloads), config.payload_class if strategy is None else strategy)
     if own is not None and own in payloads:
+        _require_order_of_tree(config, None)
         return _rule_of_own(config, own, payloads[own], is_merger=own in mergers)
     if strategy is not None:
         supported = f"your own: HudiTable.open(path, payloads={{{strategy!r}: a RecordMerger}})"
@@ -65,7 +66,22 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of
         names = ", ".join(sorted({entry.payload for entry in entries}))
         supported = f"{names}, or your own: HudiTable.open(path, payloads={{{missing!r}: ...}})"
         raise UnsupportedTableError("payload", missing, supported)
-    return _with_properties(replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields), config)
+    rule = _with_properties(replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields), config)
+    _require_order_of_tree(config, rule)
+    return rule
+
+
+def _require_order_of_tree(config: TableConfig, rule: MergeRule | None) -> None:
+    """Refuses a rule that is not one of the two orderings in an LSM tree, where payloads are asked otherwise.
+
+    Source: ``LsmFileGroupRecordIterator``, which merges base rows with log records as log records with one another.
+
+    Raises:
+        UnsupportedTableError: it is another rule.
+    """
+    if config.is_lsm_tree and (rule is None or rule.precedence not in (rules.COMMIT_TIME, rules.EVENT_TIME)):
+        mode = "a payload of your own" if rule is None else rule.precedence.name
+        raise UnsupportedTableError("merge mode of an LSM tree", mode, "the orderings by commit time and by event time")
 
 
 def rule_of_columns(rule: MergeRule, schema: pa.Schema) -> MergeRule:

@@ -30,6 +30,7 @@ from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.key_matches import KeyMatchFinder, MatchedBatches, matched_columns
 from hudi_bridge.readers.log_scan import LateLogRows, LogScan
+from hudi_bridge.readers.lsm_slices import LsmSliceReader
 from hudi_bridge.readers.merging import MatchedRows, MergeInParts, ReplacedRows, RequestedRows, merge
 from hudi_bridge.readers.request import SliceRead
 
@@ -252,7 +253,7 @@ class BaseFileReader:
                 yield from view.passing(stored, request)
 
 
-def slice_reader(read: SliceRead) -> MergingReader | BaseFileReader:
+def slice_reader(read: SliceRead) -> MergingReader | BaseFileReader | LsmSliceReader:
     """The reader of a file slice, for the rows that the request and the split ask for.
 
     Raises:
@@ -260,7 +261,10 @@ def slice_reader(read: SliceRead) -> MergingReader | BaseFileReader:
     """
     read = read.with_conditions()
     if read.has_logs:
-        return MergingReader(read)
+        if not read.context.is_lsm_tree:
+            return MergingReader(read)
+        base_path = read.split.base_path
+        return LsmSliceReader(read, None if base_path is None else BaseFileReader(read, base_path))
     if read.split.base_path is None:
         raise QueryError("split", "neither a base file nor log files to merge", "a split of a planner")
     return BaseFileReader(read, read.split.base_path)

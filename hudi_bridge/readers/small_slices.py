@@ -78,7 +78,7 @@ def are_read_together(request: RowRequest, context: ReadContext) -> bool:
 
 def is_small(split: RealtimeFileSplit) -> bool:
     """Whether a slice may be read together with others, by the sizes of its files."""
-    if split.source_path is not None:
+    if split.source_path is not None or (split.context.is_lsm_tree and split.log_paths):
         return False
     if split.base_path is not None and not (split.base_path.endswith(_PARQUET) and split.base_size_bytes):
         return False

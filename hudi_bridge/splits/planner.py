@@ -47,6 +47,7 @@ from hudi_bridge.splits.query_schema import QuerySchema, columns_of_query, read_
 from hudi_bridge.splits.split import (
     ReadContext,
     RealtimeFileSplit,
+    in_order,
     require_commits_in_rows,
     stored_context,
     with_completion_times,
@@ -183,6 +184,7 @@ def build_read_context(
         field_defaults=release_defaults(config, query_schema),
         schema_ids=query_schema.ids,
         schema_history=query_schema.history,
+        is_lsm_tree=config.is_lsm_tree,
         fields_spell_keys=(rule is None or rule.payload is None)
         and query_schema.ids is None
         and _fields_spell_keys(config, schema, path_columns),
@@ -460,13 +462,9 @@ class SplitPlanner:
         deltas = self._delta_commits
         if deltas is None or not (file_slice.log_files or file_slice.base_instant_time in deltas):
             return
-        path = (
-            file_slice.log_files[0].path
-            if file_slice.base_file is None or file_slice.log_files
-            else file_slice.base_file.path
-        )
         kind = "the log file" if file_slice.log_files else "the file of a delta commit,"
-        actual = f"COPY_ON_WRITE, and {kind} {path}"
+        paths = [file.path for file in (*file_slice.log_files, file_slice.base_file) if file is not None]
+        actual = f"COPY_ON_WRITE, and {kind} {paths[0]}"
         raise UnsupportedTableError("table type", actual, "hoodie.table.type as the writer has it, MERGE_ON_READ")
 
     @cached_property
@@ -477,7 +475,7 @@ class SplitPlanner:
         self._require_type_of(file_slice)
         source = self._sources.of(file_slice)
         merged = _has_logs_to_merge(file_slice, context)
-        return RealtimeFileSplit(
+        split = RealtimeFileSplit(
             context=context,
             partition_path=file_slice.partition_path,
             partition_values=values,
@@ -491,6 +489,7 @@ class SplitPlanner:
             source_path=source.path if source else None,
             source_size_bytes=source.size_bytes if source else 0,
         )
+        return in_order(split)
 
     @cached_property
     def _context_for_showing(self) -> ReadContext:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hudi_bridge.config import QueryType, TableConfig
 from hudi_bridge.errors import QueryError, UnsupportedTableError
+from hudi_bridge.logformat.native import NativeLogName, parse_native_log_name
 from hudi_bridge.merge.arrays import Value, ordering_path, ordering_type
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.merge.rules import MergeRule
@@ -45,6 +46,8 @@ class ReadContext:
     defaults of missing fields, if they are not null. ``schema_ids`` is the query's schema with column ids, and
     ``schema_history`` all its versions, as Hudi's JSON. ``fields_spell_keys`` is whether record keys consist of nothing
     but the values of the record key fields, as texts.
+
+    ``is_lsm_tree`` is whether the files of a slice are sorted by record key and merged as sorted runs.
 
     Incremental queries: ``commit_times`` are the commits whose rows are returned, None for other queries. With
     ``filters_base_rows_before_merge``, base rows of other commits are not merged; otherwise only row groups without any
@@ -80,6 +83,7 @@ class ReadContext:
     filters_base_rows_before_merge: bool
     filters_parquet_blocks: bool
     fields_spell_keys: bool = False
+    is_lsm_tree: bool = False
     skips_slices: bool = True
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] = ()
@@ -173,6 +177,35 @@ class ReadContext:
         A default with another type than its column is left out.
         """
         return _values_of(self.field_defaults, self.schema)
+
+
+def native_log_of_tree(path: str) -> NativeLogName:
+    """The name of a log file of an LSM tree.
+
+    Source: ``HoodieLsmFileGroupReader`` of Hudi's main branch, whose log files are native, and Parquet by default.
+
+    Raises:
+        UnsupportedTableError: it is not a native log file in Parquet.
+    """
+    name = parse_native_log_name(path)
+    if name is None or name.file_format != "parquet":
+        raise UnsupportedTableError("log file of an LSM tree", path, "native log files in Parquet")
+    return name
+
+
+def in_order(split: "RealtimeFileSplit") -> "RealtimeFileSplit":
+    """The split, if its files can be merged: those of an LSM tree are complete files in formats that keep the order.
+
+    Raises:
+        UnsupportedTableError: they cannot.
+    """
+    if split.context.is_lsm_tree:
+        if split.source_path is not None:
+            # Hudi refuses it, too.
+            raise UnsupportedTableError("bootstrapped table", f"an LSM tree with {split.base_path}", "other layouts")
+        for path in split.log_paths:
+            native_log_of_tree(path)
+    return split
 
 
 def require_commits_in_rows(config: TableConfig) -> None:
