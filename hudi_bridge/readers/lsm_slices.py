@@ -218,7 +218,7 @@ class LsmSlice:
         """The rows of a file."""
         context, rule = self._read.context, self._read.rule
         self._require_known_operations(file)
-        view = file.view(columns)
+        view = file.view(columns, materialized=file is self._base and self._read.request.is_materialized)
         for stored, stored_positions in self._stored(file, view):
             rows, positions = view.evolve(stored), stored_positions
             if context.commit_times is not None:

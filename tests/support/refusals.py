@@ -19,7 +19,8 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.layout import MAGIC, BlockType, HeaderKey
-from hudi_bridge.options import BLOB_SOURCE_KEY
+from hudi_bridge.options import BLOB_SOURCE_KEY, READ_UNRELEASED_KEY
+from hudi_bridge.tools import history_of
 from tests.logformat.log_writer import log_block
 from tests.support.golden_cases import GoldenQuery, golden_base_formats, golden_blobs, golden_bootstrapped
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
@@ -150,6 +151,21 @@ def _with_native_log(name: str) -> Callable[[Path], object]:
     return read
 
 
+_ROW = {"id": "a", "ts": 2, "value": "y"}
+
+
+def _lsm_tree(log: Callable[[TableWriter], object], **options: str) -> Callable[[Path], object]:
+    return lambda folder: _rows(_lsm_table(folder, log, **options))
+
+
+def _lsm_table(folder: Path, log: Callable[[TableWriter], object] | None = None, **options: str) -> HudiTable:
+    writer = _table(folder, version=10, **{"hoodie.table.storage.layout": "lsm_tree"}, **options)
+    if log is not None:
+        log(writer)
+        writer.commit(at(2))
+    return HudiTable.open(str(folder), options={READ_UNRELEASED_KEY: "true"})
+
+
 def _with_bootstrap_index_of_another_class(folder: Path) -> object:
     shutil.copytree(_BOOTSTRAPPED.table, folder)
     with (folder / ".hoodie" / "hoodie.properties").open("a") as file:
@@ -240,9 +256,33 @@ REFUSALS = (
         read=_with_properties(hoodie_table_format="iceberg"),
     ),
     Refusal(
-        what="Table whose file groups are LSM trees",
-        why="no release writes them, and their rows are merged otherwise",
+        what="LSM trees before table version 10",
+        why="Hudi writes none",
         read=_with_properties(hoodie_table_storage_layout="lsm_tree"),
+    ),
+    Refusal(
+        what="Log file of an LSM tree that is not a native one in Parquet",
+        why="Hudi's reader of LSM trees takes no other by default",
+        read=_lsm_tree(lambda writer: writer.log_file(at(2), [writer.data_block(at(2), [_ROW])])),
+    ),
+    Refusal(
+        what="Partial updates in an LSM tree",
+        why="Hudi's reader of LSM trees merges whole rows",
+        read=_lsm_tree(lambda writer: writer.native_log(at(2), [_ROW], only=["id", "value"])),
+    ),
+    Refusal(
+        what="LSM tree with a payload or a merger, Hudi's or your own",
+        why="Hudi asks it about base rows as about log records",
+        read=_lsm_tree(
+            lambda writer: writer.native_log(at(2), [_ROW]),
+            hoodie_record_merge_mode="CUSTOM",
+            hoodie_compaction_payload_class="org.apache.hudi.common.model.PartialUpdateAvroPayload",
+        ),
+    ),
+    Refusal(
+        what="History of a record (`hudi-bridge trace`) in an LSM tree",
+        why="its verdicts are those of the usual merge",
+        read=lambda folder: history_of(_lsm_table(folder), "a"),
     ),
     Refusal(
         what="Timeline layout of another version",

@@ -264,6 +264,8 @@ def history_of(
             raise QueryError(name, ascii(text), "Unicode text without lone surrogates")
     context = planner.context(QueryType.SNAPSHOT)
     storage, rule = planner.state.storage, context.merge_rule
+    if rule is not None and context.is_lsm_tree:
+        raise UnsupportedTableError("history of a record", "an LSM tree", "other storage layouts")
     if rule is not None and rule.precedence.asks_about_deletes:
         actual = f"the merger {type(rule.payload).__name__}, which decides about deletes"
         raise UnsupportedTableError("history of a record", actual, "payloads, and mergers of rows alone")
