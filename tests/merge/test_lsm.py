@@ -18,15 +18,14 @@ from hudi_bridge.merge.lsm import Chunk, LsmMerge, SortedRun, Window
 from hudi_bridge.merge.record_map import LogRecords, data_records, delete_records
 from hudi_bridge.merge.rules import COMMIT_TIME, EVENT_TIME, FieldFill, MergeRule, Precedence
 
-SCHEMA = pa.schema(
-    {
-        "_hoodie_record_key": pa.string(),
-        "ts": pa.int64(),
-        "_hoodie_is_deleted": pa.bool_(),
-        "a": pa.string(),
-        "number": pa.int64(),
-    }
-)
+TYPES: dict[str, pa.DataType] = {
+    "_hoodie_record_key": pa.string(),
+    "ts": pa.int64(),
+    "_hoodie_is_deleted": pa.bool_(),
+    "a": pa.string(),
+    "number": pa.int64(),
+}
+SCHEMA = pa.schema(TYPES)
 COLUMNS = tuple(SCHEMA.names)
 # Their order by code points is that of their bytes, and not that of UTF-16.
 KEYS = ["", "a", "aa", "ab", "b", "é", "\uffff", "\U00010000", "z" * 9]
@@ -191,8 +190,9 @@ def test_a_chunk_that_is_alone_in_its_window_is_passed_on_as_it_is() -> None:
     assert first.base is not None
     assert first.base.records.rows is not None
     # Not even a copy is made.
-    texts = [rows.column(0).buffers()[2].address for rows in (first.rows(COLUMNS, None), first.base.records.rows)]
-    assert texts[0] == texts[1]
+    passed: Any = first.rows(COLUMNS, None).column(0).buffers()
+    stored: Any = first.base.records.rows.column(0).buffers()
+    assert passed[2].address == stored[2].address
 
 
 @pytest.mark.parametrize("sizes", [[], [2], [1, 1, 1]])

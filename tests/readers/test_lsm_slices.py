@@ -64,7 +64,8 @@ def opened(writer: TableWriter) -> HudiTable:
 
 
 def values_of(rows: pa.Table) -> dict[str, str]:
-    return dict(zip(rows["id"].to_pylist(), rows["value"].to_pylist(), strict=True))
+    ids: list[Any] = rows["id"].to_pylist()
+    return dict(zip(ids, rows["value"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("mode", ANSWERS)
@@ -128,7 +129,7 @@ def test_changes_lead_from_one_state_to_the_other(tmp_path: Path, mode: str) -> 
     for change in table.changes(begin, end).to_table().to_pylist():
         images[change["op"], (change["before"] or change["after"])["id"]] = (change["after"] or {}).get("value")
     before, after = dict.fromkeys("bcdefg", "base"), ANSWERS[mode]
-    expected = {("i", key): after[key] for key in after.keys() - before.keys()}
+    expected: dict[tuple[str, str], str | None] = {("i", key): after[key] for key in after.keys() - before.keys()}
     expected |= {("d", key): None for key in before.keys() - after.keys()}
     expected |= {("u", key): after[key] for key in after.keys() & before.keys() if after[key] != before[key]}
     assert images == expected

@@ -1,6 +1,7 @@
 """LSM trees, by tables of version 9 that Hudi wrote: sorted files of the same records have the same answers."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,5 +94,5 @@ def test_answers_of_hudi_hold_in_every_lsm_tree(tmp_path: Path, part: int) -> No
 @pytest.mark.parametrize("case", sorted(OTHERWISE["rows of one key in a base file are merged"]))
 def test_no_key_is_twice_beside_logs(tmp_path: Path, case: str) -> None:
     table = lsm_tree(case, tmp_path).open()
-    keys = table.snapshot().to_table()["_hoodie_record_key"].to_pylist()
+    keys: list[Any] = table.snapshot().to_table()["_hoodie_record_key"].to_pylist()
     assert keys == sorted(set(keys))
