@@ -18,8 +18,8 @@ from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.connectors.trino.explain import explain_routes
 from hudi_bridge.connectors.trino.publish import publish_log_records
 from hudi_bridge.storage.storage import Storage
-from tests.readers.test_lsm_slices import ANSWERS, COMMIT_TIME, TWICE, opened, started, values_of, written
 from tests.support.compare import differences
+from tests.support.lsm_tables import ANSWERS, COMMIT_TIME, TWICE, opened, started, values_of, written
 from tests.support.table_writer import at
 from tests.support.version_10 import UNRELEASED
 

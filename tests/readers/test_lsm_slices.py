@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,50 +22,24 @@ from hudi_bridge.split_reader import open_reader
 from hudi_bridge.splits.split import RealtimeFileSplit, in_order
 from hudi_bridge.timeline.instant_range import ordering_time
 from hudi_bridge.tools.checks.examination import examine_storage
-from tests.readers.test_memory import MB, STREAM_BYTES, peak_bytes
 from tests.support.compare import differences
-from tests.support.lsm_tables import LSM_TREE, sort_file
-from tests.support.table_writer import META_FIELDS, TableWriter, at
+from tests.support.lsm_tables import (
+    ANSWERS,
+    COMMIT_TIME,
+    EVENT_TIME,
+    LATER,
+    ROWS,
+    TWICE,
+    opened,
+    sort_file,
+    started,
+    values_of,
+    written,
+)
+from tests.support.table_writer import TableWriter, at
 from tests.support.version_10 import UNRELEASED
 
-BASE = [{"id": key, "ts": 10, "value": "base"} for key in "bcdefg"]
-ROWS = [
-    {"id": "a", "ts": 1, "value": "in"},
-    {"id": "b", "ts": 20, "value": "new"},
-    {"id": "c", "ts": 5, "value": "late"},
-]
-DELETES: list[tuple[str, int | None]] = [("d", 20), ("e", 5), ("f", None)]
-LATER = [{"id": "d", "ts": 15, "value": "after a delete"}, {"id": "f", "ts": 1, "value": "back"}]
 FLAGGED = (("id", "string"), ("ts", "long"), ("value", "string"), ("_hoodie_is_deleted", "boolean"))
-EVENT_TIME, COMMIT_TIME = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
-ANSWERS = {
-    EVENT_TIME: {"a": "in", "b": "new", "c": "base", "e": "base", "f": "back", "g": "base"},
-    COMMIT_TIME: {"a": "in", "b": "new", "c": "late", "d": "after a delete", "f": "back", "g": "base"},
-}
-
-
-def started(folder: Path, rows: Sequence[dict[str, Any]] = BASE, version: int = 10, **given: Any) -> TableWriter:
-    options = LSM_TREE | given.pop("options", {})
-    writer = TableWriter(folder=folder, version=version, options=options, **given).create()
-    if rows:
-        writer.commit(at(1), wrote=[writer.base_file(at(1), rows, row_group_size=2)])
-    return writer
-
-
-def written(folder: Path, **given: Any) -> TableWriter:
-    writer = started(folder, **given)
-    writer.commit(at(2), wrote=[writer.native_log(at(2), ROWS), writer.native_deletes(at(2), DELETES)])
-    writer.commit(at(3), wrote=[writer.native_log(at(3), LATER)])
-    return writer
-
-
-def opened(writer: TableWriter) -> HudiTable:
-    return HudiTable.open(str(writer.folder), options=UNRELEASED)
-
-
-def values_of(rows: pa.Table) -> dict[str, str]:
-    ids: list[Any] = rows["id"].to_pylist()
-    return dict(zip(ids, rows["value"].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("mode", ANSWERS)
@@ -133,15 +107,6 @@ def test_changes_lead_from_one_state_to_the_other(tmp_path: Path, mode: str) -> 
     expected |= {("d", key): None for key in before.keys() - after.keys()}
     expected |= {("u", key): after[key] for key in after.keys() & before.keys() if after[key] != before[key]}
     assert images == expected
-
-
-TWICE = [
-    {"id": "a", "ts": 3, "value": "first"},
-    {"id": "a", "ts": 2, "value": "second"},
-    {"id": "b", "ts": 1, "value": "b"},
-    {"id": "c", "ts": 1, "value": "third"},
-    {"id": "c", "ts": 1, "value": "fourth"},
-]
 
 
 @pytest.mark.parametrize(
@@ -377,47 +342,6 @@ def test_what_is_refused_by_the_properties(tmp_path: Path) -> None:
     assert isinstance(split, RealtimeFileSplit)
     with pytest.raises(UnsupportedTableError, match="bootstrapped table: found an LSM tree with"):
         in_order(replace(split, source_path="source.parquet"))
-
-
-def large_tree(folder: Path, megabytes: int) -> HudiTable:
-    """A base file and two log files of as many megabytes each, whose keys lie between one another."""
-    count = megabytes * 2000
-    writer = TableWriter(folder=folder, version=10, options=LSM_TREE).create()
-    names = writer.arrow_schema.names
-    for number, instant in enumerate((at(1), at(2), at(3))):
-        if number:
-            path = writer.native_log(instant, [{"id": "0", "ts": 0, "value": ""}])
-        else:
-            path = writer.base_file(instant, [{"id": "0", "ts": 0, "value": ""}])
-        metadata = pq.read_schema(path).metadata
-        keys = [f"{row * 3 + number:012}" for row in range(count)]
-        text = np.random.default_rng(number).bytes(250 * count).hex()
-        texts = pa.array([text[start : start + 500] for start in range(0, len(text), 500)])
-        columns = dict.fromkeys(META_FIELDS, pa.array([""] * count)) | {
-            "_hoodie_commit_time": pa.array([instant] * count),
-            "_hoodie_record_key": pa.array(keys),
-            "id": pa.array(keys),
-            "ts": pa.array(np.arange(count)),
-            "value": texts,  # 500 bytes each
-        }
-        rows = pa.table({name: columns[name] for name in names}).replace_schema_metadata(metadata)
-        pq.write_table(rows, path, row_group_size=4000, compression="none", use_dictionary=False)
-        writer.commit(instant, wrote=[path])
-    return opened(writer)
-
-
-def streamed(table: HudiTable) -> int:
-    return sum(batch.num_rows for batch in table.snapshot().to_batches())
-
-
-@pytest.mark.long
-def test_the_memory_of_a_merge_is_that_of_batches_and_not_of_files(tmp_path: Path) -> None:
-    table = large_tree(tmp_path, 40)
-    (split,) = table.splits()
-    assert split.base_size_bytes + split.log_size_bytes > 120 * MB
-    rows = []
-    assert peak_bytes(lambda: rows.append(streamed(table))) < STREAM_BYTES
-    assert rows == [3 * 40 * 2000]
 
 
 def test_the_query_type_decides_whether_logs_are_merged(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
+from tests.support.lsm_tables import LSM_TREE, opened
 from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 MB = 1 << 20
@@ -164,3 +165,44 @@ def test_the_memory_for_logs_is_kept_where_most_values_are_null(tmp_path: Path) 
     read()
     assert peak_bytes(read) < logs + 30 * MB
     assert actual == [16_000, 16_000]
+
+
+def large_tree(folder: Path, megabytes: int) -> HudiTable:
+    """A base file and two log files of as many megabytes each, whose keys lie between one another."""
+    count = megabytes * 2000
+    writer = TableWriter(folder=folder, version=10, options=LSM_TREE).create()
+    names = writer.arrow_schema.names
+    for number, instant in enumerate((at(1), at(2), at(3))):
+        if number:
+            path = writer.native_log(instant, [{"id": "0", "ts": 0, "value": ""}])
+        else:
+            path = writer.base_file(instant, [{"id": "0", "ts": 0, "value": ""}])
+        metadata = pq.read_schema(path).metadata
+        keys = [f"{row * 3 + number:012}" for row in range(count)]
+        text = np.random.default_rng(number).bytes(250 * count).hex()
+        texts = pa.array([text[start : start + 500] for start in range(0, len(text), 500)])
+        columns = dict.fromkeys(META_FIELDS, pa.array([""] * count)) | {
+            "_hoodie_commit_time": pa.array([instant] * count),
+            "_hoodie_record_key": pa.array(keys),
+            "id": pa.array(keys),
+            "ts": pa.array(np.arange(count)),
+            "value": texts,  # 500 bytes each
+        }
+        rows = pa.table({name: columns[name] for name in names}).replace_schema_metadata(metadata)
+        pq.write_table(rows, path, row_group_size=4000, compression="none", use_dictionary=False)
+        writer.commit(instant, wrote=[path])
+    return opened(writer)
+
+
+def rows_of(table: HudiTable) -> int:
+    return sum(batch.num_rows for batch in table.snapshot().to_batches())
+
+
+@pytest.mark.long
+def test_the_memory_of_a_merge_is_that_of_batches_and_not_of_files(tmp_path: Path) -> None:
+    table = large_tree(tmp_path, 40)
+    (split,) = table.splits()
+    assert split.base_size_bytes + split.log_size_bytes > 120 * MB
+    rows = []
+    assert peak_bytes(lambda: rows.append(rows_of(table))) < STREAM_BYTES
+    assert rows == [3 * 40 * 2000]

@@ -1,5 +1,6 @@
 """LSM trees, by tables of version 9 that Hudi wrote: sorted files of the same records have the same answers."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ SOME = {
 PARTS = 8
 
 
+@cache
 def trees() -> list[str]:
     """The tables whose logs become native ones, and whose answers stay the same."""
     names = sorted({case for case, _ in ANSWERED} - set().union(*OTHERWISE.values()))
