@@ -11,7 +11,7 @@ the docstring of a class says what makes it.
 
 from typing import TYPE_CHECKING
 
-from hudi_bridge.common.imports import lazy_names
+from hudi_bridge.common.imports import choose_allocator, lazy_names
 
 if TYPE_CHECKING:
     from hudi_bridge.changes.split import ChangeFormat as ChangeFormat
@@ -116,5 +116,6 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
+choose_allocator()
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -19,8 +19,8 @@ import pyarrow.dataset as ds
 from hudi_bridge.changes.split import own_images
 from hudi_bridge.common.display import counted, html_of_properties, html_of_rows
 from hudi_bridge.common.imports import needing_extra
-from hudi_bridge.common.operations import current_context, operation, watched_work
-from hudi_bridge.common.threads import REQUESTS_AT_ONCE, iter_parallel, map_in_threads, most_at_once
+from hudi_bridge.common.operations import operation, watched_work
+from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
 from hudi_bridge.indexes.explain import Explanation, explained
@@ -29,9 +29,9 @@ from hudi_bridge.logformat.scan import SkippedBlocks
 from hudi_bridge.readers.completion_times import with_commits_of_filter
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
-from hudi_bridge.readers.request import RowRequest, SplitRead, column_names, referenced_columns
+from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
 from hudi_bridge.schema.meta_columns import own_columns
-from hudi_bridge.split_reader import iter_from_store, read_extent, read_rows, with_small_ones_together
+from hudi_bridge.split_reader import iter_splits, read_extent
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext, sizes_of
@@ -43,10 +43,6 @@ _OPTIONS_OF_ARROW = frozenset(
     ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
 )
 """The scan options that only tune Arrow's own readers."""
-_SMALL_SLICE_BYTES = 1 << 21
-"""The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
-_FEW_SMALL_BYTES = 1 << 23
-"""The bytes of all small slices up to which all rows are read by one thread."""
 _FILES_GONE = (DataFileGoneError, InstantNotReadableError)
 _MOST_REPLANS = 3
 _LOG = logging.getLogger(__name__)
@@ -608,29 +604,7 @@ class HudiDataset(ds.FileSystemDataset):
         partition_path: str | None = None,
     ) -> BatchGenerator:
         splits = self._plan_of_scan(request, partition_path)
-        if use_threads and not self._storage.is_local:
-            return iter_from_store(self._storage, splits, request)
-        # Several splits are read in parallel and keep the cores busy.
-        alone = use_threads and len(splits) == 1
-        at_once = _local_at_once(splits, request) if use_threads else 1
-        context = current_context()
-        reads = [
-            SplitRead(storage=self._storage, split=split, request=request, use_threads=alone, at_once=at_once)
-            for split in with_small_ones_together(self._storage, splits, request, at_once)
-        ]
-        sources = [partial(read_rows, read, context) for read in reads]
-        return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_materialized)
-
-
-def _local_at_once(splits: Sequence[Split], request: RowRequest) -> int:
-    """The number of local splits that are read at the same time."""
-    slices = [file_slice for split in splits for file_slice in split.slices]
-    size = sum(file_slice.base_size_bytes + file_slice.log_size_bytes for file_slice in slices)
-    most = _SMALL_SLICE_BYTES * len(splits)
-    if request.record_keys is None:
-        most = min(_FEW_SMALL_BYTES, most // 2)
-    # Of small files, little of the time is decoding, and threads only wait for each other.
-    return most_at_once(len(splits)) if size > most else 1
+        return iter_splits(self._storage, splits, request, use_threads=use_threads)
 
 
 def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -> BatchGenerator:

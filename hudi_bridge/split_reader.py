@@ -22,7 +22,15 @@ from hudi_bridge.changes.reader import ChangeReader
 from hudi_bridge.changes.split import ChangeSplit
 from hudi_bridge.common.caching import memory_bytes
 from hudi_bridge.common.operations import current_context, operation, watched_work
-from hudi_bridge.common.threads import BatchSource, Turns, Workers, map_in_threads, most_at_once, number_in
+from hudi_bridge.common.threads import (
+    BatchSource,
+    Turns,
+    Workers,
+    iter_parallel,
+    map_in_threads,
+    most_at_once,
+    number_in,
+)
 from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.readers.base_file import ReadExtent
 from hudi_bridge.readers.blobs import BatchReader, with_blobs
@@ -44,6 +52,12 @@ from hudi_bridge.storage.storage import Storage
 _LOG = logging.getLogger(__name__)
 _FEWEST_LOOKED_INTO = 4
 """Fewer small slices in which record keys are looked up are read one by one, with the footers that are kept."""
+_SMALL_SLICE_BYTES = 1 << 21
+"""The bytes of a slice, on average, up to which some keys are looked up by one thread; all rows, up to half of it."""
+_FEW_SMALL_BYTES = 1 << 23
+"""The bytes of all small slices up to which all rows are read by one thread."""
+_RELEASED_BYTES = 1 << 22
+"""Reads of smaller files leave little behind; giving it back takes a millisecond or more."""
 _AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
 _BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
 _DEFAULT_AT_ONCE = 32
@@ -265,10 +279,53 @@ def bytes_ahead() -> int:
     return number_in(_BYTES_VARIABLE, min(_DEFAULT_BYTES, memory_bytes() // _SHARE_OF_MEMORY), least=1)
 
 
-def iter_from_store(
-    storage: Storage, splits: Sequence[Split], request: RowRequest
+def iter_splits(
+    storage: Storage, splits: Sequence[Split], request: RowRequest, *, use_threads: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all splits; an error in one of them stops all.
+
+    At the end of a large read, Arrow's allocator gives back what it keeps, which is up to several times the rows.
+    """
+    slices = (file_slice for split in splits for file_slice in split.slices)
+    size = sum(file_slice.base_size_bytes + file_slice.log_size_bytes for file_slice in slices)
+    if use_threads and not storage.is_local:
+        batches = _iter_from_store(storage, splits, request)
+    else:
+        batches = _iter_local(storage, splits, request, size, use_threads=use_threads)
+    return batches if size < _RELEASED_BYTES else _then_released(batches)
+
+
+def _then_released(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+    try:
+        with closing(batches):
+            yield from batches
+    finally:
+        pa.default_memory_pool().release_unused()
+
+
+def _iter_local(
+    storage: Storage, splits: Sequence[Split], request: RowRequest, size: int, *, use_threads: bool
+) -> Generator[pa.RecordBatch, None, None]:
+    # Several splits are read in parallel and keep the cores busy.
+    alone = use_threads and len(splits) == 1
+    most_small = _SMALL_SLICE_BYTES * len(splits)
+    if request.record_keys is None:
+        most_small = min(_FEW_SMALL_BYTES, most_small // 2)
+    # Of small files, little of the time is decoding, and threads only wait for each other.
+    at_once = most_at_once(len(splits)) if use_threads and size > most_small else 1
+    context = current_context()
+    reads = [
+        SplitRead(storage=storage, split=split, request=request, use_threads=alone, at_once=at_once)
+        for split in with_small_ones_together(storage, splits, request, at_once)
+    ]
+    sources = [partial(read_rows, read, context) for read in reads]
+    return iter_parallel(sources, use_threads=use_threads, at_once=at_once, first_alone=not request.is_materialized)
+
+
+def _iter_from_store(
+    storage: Storage, splits: Sequence[Split], request: RowRequest
+) -> Generator[pa.RecordBatch, None, None]:
+    """The batches of all splits.
 
     If the consumer stops early, the threads stop at their next batch or request.
     """

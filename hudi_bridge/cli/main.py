@@ -36,16 +36,8 @@ def _exit_if_of_extra(error: ModuleNotFoundError) -> None:
         sys.exit(f"hudi-bridge: {missing} is not installed; the command line needs: {how_to_install('cli')}")
 
 
-def _allocate_sparingly() -> None:
-    """Sets what Arrow reads when it is loaded: its own allocator takes more memory than glibc's."""
-    os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
-    # In other C libraries, threads wait for one another.
-    with suppress(AttributeError, ValueError, OSError):
-        if (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
-            os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-
-
-_allocate_sparingly()
+# Arrow's own allocator, where the package does not choose the C library's, is not to ask Linux for huge pages.
+os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
 
 try:
     from hudi_bridge.cli import terminal

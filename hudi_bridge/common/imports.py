@@ -4,9 +4,10 @@ Most commands, and many programs, need few modules. ``pyarrow.dataset`` imports 
 take as long as everything else together. Names of such modules in annotations are quoted.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,17 @@ def _requirement(origin: Mapping[str, Any], extra: str) -> tuple[bool, str] | No
         return False, f"{named} @ {address}"
     path = url2pathname(url.path)
     return (origin.get("dir_info", {}).get("editable", False), f"{path}[{extra}]") if Path(path).exists() else None
+
+
+def choose_allocator() -> None:
+    """Sets what Arrow reads when it is loaded: its own allocator takes up to three times the memory of glibc's.
+
+    That is left to the user who has set the variable. Once Arrow is loaded, its choice has been made.
+    """
+    # In other C libraries, threads wait for one another.
+    with suppress(AttributeError, ValueError, OSError):
+        if "pyarrow" not in sys.modules and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+            os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def lazy_names(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

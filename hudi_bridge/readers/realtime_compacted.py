@@ -102,7 +102,7 @@ class MergingReader:
     def _all_rows(self, scan: LogScan, base: OpenBaseFile) -> Iterator[pa.RecordBatch]:
         """Merges row groups with all columns."""
         request, use_threads = self._read.request, self._read.use_threads
-        view = base.view(self._read.columns, materialized=request.is_materialized)
+        view = base.view(self._read.columns, materialized=request.keeps_batches)
         matching = view.matching_row_groups(request)
         view.expect(matching)
         batches = MatchedBatches(base, view)
@@ -112,7 +112,7 @@ class MergingReader:
         limit = 1 if base.is_fetched else None
         is_prefetched = use_threads and 0 in matching
         with (
-            prefetch(first_batches, limit, materialized=request.is_materialized)
+            prefetch(first_batches, limit, materialized=request.keeps_batches)
             if is_prefetched
             else nullcontext(first_batches) as first_group
         ):
@@ -217,7 +217,7 @@ class BaseFileReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows that pass the filter, in the order of the base file."""
         with _open(self._read, self._base_path, keep_footer=self._selects) as base:
-            view = base.view(self._read.request.needed, materialized=self._read.request.is_materialized)
+            view = base.view(self._read.request.needed, materialized=self._read.request.keeps_batches)
             selector = self._selector(base)
             groups = groups_without_logs(view, self._read.request, selector)
             if selector is not None:

@@ -79,6 +79,11 @@ class RowRequest:
         """The columns to return and to filter by."""
         return tuple(dict.fromkeys(self.columns + self.filter_columns))
 
+    @property
+    def keeps_batches(self) -> bool:
+        """Whether the caller keeps all that is decoded, so that batches may be large: those of a filter are dropped."""
+        return self.is_materialized and self.row_filter is None
+
     def is_selective(self, constant: Collection[str]) -> bool:
         """Whether few rows are likely to pass: the request names record keys, or values of a column.
 

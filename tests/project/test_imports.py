@@ -102,6 +102,25 @@ main()
     assert ended.stdout.endswith(f"{pool} {is_disabled}\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux")
+@pytest.mark.parametrize(
+    ("imports", "given", "pool"),
+    [
+        ("hudi_bridge, pyarrow", {}, "system"),
+        ("hudi_bridge, pyarrow", {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc"),
+        ("pyarrow, hudi_bridge", {}, "mimalloc"),
+    ],
+)
+def test_arrow_allocates_by_the_c_library_unless_it_is_loaded_or_told_otherwise(
+    imports: str, given: dict[str, str], pool: str
+) -> None:
+    program = f"import {imports}; print(pyarrow.default_memory_pool().backend_name)"
+    variables = {name: text for name, text in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=variables | given)
+    assert ended.stdout == f"{pool}\n"
+
+
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_says(name: str) -> None:
     position = _COMMANDS[name]

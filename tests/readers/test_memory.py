@@ -4,10 +4,12 @@ import gc
 import tempfile
 import time
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +107,31 @@ def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
 
     assert peak_bytes(read) < STREAM_BYTES
     assert actual == [1, 1]
+
+
+@pytest.mark.parametrize("logged", [0, 1000])
+def test_the_rows_of_a_filter_take_no_more_in_a_table_than_in_a_stream(logged: int, tmp_path: Path) -> None:
+    table = table_of(tmp_path, 4, 24, row_group_size=1 << 20, logged=logged)
+    passes = pc.ends_with(pc.field("id"), "77")  # type: ignore[arg-type]
+    actual: list[int] = []
+    stream = peak_bytes(lambda: actual.append(streamed(table, filter=passes)))
+    whole = peak_bytes(lambda: actual.append(table.open().snapshot().to_table(filter=passes).num_rows))
+    assert whole < stream + 6 * MB
+    assert actual == [actual[0]] * 2
+
+
+@pytest.mark.parametrize(("most_kept", "releases"), [(0, 1), (1 << 30, 0)])
+def test_a_large_read_has_arrow_give_back_what_it_keeps(
+    most_kept: int, releases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path, 2, 1, row_group_size=1 << 20)
+    pool = Mock(spec=pa.MemoryPool)
+    monkeypatch.setattr("hudi_bridge.split_reader._RELEASED_BYTES", most_kept)
+    batches = table.open().snapshot().to_batches()
+    next(batches)
+    monkeypatch.setattr("hudi_bridge.split_reader.pa.default_memory_pool", lambda: pool)
+    deque(batches, 0)
+    assert pool.release_unused.call_count == releases
 
 
 @pytest.mark.heavy

@@ -332,9 +332,9 @@ def test_few_small_slices_are_read_by_the_thread_that_asks(
         threads.append(threading.get_ident())
         return read_rows(*arguments, **options)
 
-    monkeypatch.setattr("hudi_bridge.dataset._FEW_SMALL_BYTES", few_bytes)
+    monkeypatch.setattr("hudi_bridge.split_reader._FEW_SMALL_BYTES", few_bytes)
     monkeypatch.setattr("hudi_bridge.common.threads.os.cpu_count", lambda: 2)
-    monkeypatch.setattr("hudi_bridge.dataset.read_rows", read)
+    monkeypatch.setattr("hudi_bridge.split_reader.read_rows", read)
     assert differences(EXPECTED, dataset.to_table(columns=NAMES)) == []
     assert ({*threads} == {threading.get_ident()}) is is_one
     assert (threading.get_ident() in threads) is is_one
