@@ -7,7 +7,7 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,8 @@ _MOST_OF_A_MESSAGE = 1500
 class Outcome:
     """How one answer came out; ``query`` is the number of the question, None for answers to none of them.
 
-    ``reason`` says why a difference is no fault, if it is a known one.
+    ``reason`` says why a difference is no fault, if it is a known one. ``tables`` are Hudi's rows and ours, if they
+    differ.
     """
 
     kind: str
@@ -58,11 +59,16 @@ class Outcome:
     status: str
     detail: str = ""
     reason: str | None = None
+    tables: tuple[pa.Table, pa.Table] | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_fault(self) -> bool:
         """Whether Hudi Bridge is wrong."""
         return self.status in FAULTS and self.reason is None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it but the tables."""
+        return {name: value for name, value in asdict(replace(self, tables=None)).items() if name != "tables"}
 
     @property
     def signature(self) -> tuple[str, str, str]:
@@ -236,8 +242,10 @@ def _outcome(
     lines = differences(expected, rows)
     if not lines and way != DUCKDB:
         lines = type_differences(expected.schema, rows.schema)
-    detail = " / ".join(lines)[:_MOST_OF_A_MESSAGE]
-    return Outcome(kind=kind, way=way, query=index, status=DIFFERENT if lines else EQUAL, detail=detail)
+    if not lines:
+        return Outcome(kind=kind, way=way, query=index, status=EQUAL)
+    detail, tables = " / ".join(lines)[:_MOST_OF_A_MESSAGE], (expected, rows)
+    return Outcome(kind=kind, way=way, query=index, status=DIFFERENT, detail=detail, tables=tables)
 
 
 def type_differences(expected: pa.Schema, schema: pa.Schema) -> list[str]:

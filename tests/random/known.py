@@ -8,7 +8,7 @@ import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.golden.generate.timeline import table_version, timeline_folder
-from tests.random.checking import DIFFERENT, ERROR, Case, Outcome, dataset_of, filtered, rows_of
+from tests.random.checking import DUCKDB, Case, Outcome, dataset_of, filtered, rows_of, type_differences
+from tests.random.draw import MYSQL
 from tests.support.compare import differences
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
@@ -39,25 +40,68 @@ Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """Hudi's rows and ours, which differ."""
+
+    case: Case
+    outcome: Outcome
+    expected: pa.Table
+    ours: pa.Table
+
+    @property
+    def kind(self) -> str:
+        """The kind of the question."""
+        return self.outcome.kind
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the question; look-ups have those of the snapshot."""
+        options: Mapping[str, Any] = self.case.document["queries"][self.outcome.query or 0]["options"]
+        return options
+
+    @property
+    def end(self) -> str | None:
+        """The instant of a time travel, or the end of a range."""
+        return self.options.get(AS_OF) or self.options.get(END)
+
+    @property
+    def is_of_types(self) -> bool:
+        """Whether columns have other types, whatever their values are; DuckDB has types of its own."""
+        return self.outcome.way != DUCKDB and bool(type_differences(self.expected.schema, self.ours.schema))
+
+
+@dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """Why a difference is no fault of Hudi Bridge, and whether an outcome is one."""
+    """Why a difference is no fault of Hudi Bridge, and whether that explains all of it."""
+
+    reason: str
+    explains: Callable[[Difference], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    """Why an error is no fault of Hudi Bridge, and whether an outcome is one."""
 
     reason: str
     applies: Callable[[Case, Outcome], bool]
 
 
-def _contradicts_its_snapshot(case: Case, outcome: Outcome) -> bool:
+def _contradicts_its_snapshot(it: Difference) -> bool:
     """Whether Hudi's answer to a filter or a projection differs from its own snapshot, and ours does not."""
-    if outcome.query is None or outcome.kind not in ("snapshot_filtered", "snapshot_columns"):
+    snapshot = it.case.snapshot
+    if snapshot is None or it.kind not in ("snapshot_filtered", "snapshot_columns"):
         return False
-    snapshot, query = case.snapshot, case.document["queries"][outcome.query]
-    if snapshot is None:
-        return False
-    if outcome.kind == "snapshot_filtered":
-        expected = filtered(snapshot, query["options"]["duckdb"])
-    else:
-        expected = _projected(snapshot, query["options"][COLUMNS])
-    return differences(expected, rows_of(case.opened(), outcome.kind, query["options"])) == []
+    expected = _asked_of(it, snapshot)
+    return differences(expected, it.ours) == [] and not dataclasses.replace(it, expected=expected).is_of_types
+
+
+def _asked_of(it: Difference, rows: pa.Table) -> pa.Table:
+    """What a filter or a projection leaves of a snapshot."""
+    return (
+        filtered(rows, it.options["duckdb"])
+        if it.kind == "snapshot_filtered"
+        else _projected(rows, it.options[COLUMNS])
+    )
 
 
 def _projected(rows: pa.Table, paths: Iterable[list[str]]) -> pa.Table:
@@ -70,71 +114,126 @@ def _projected(rows: pa.Table, paths: Iterable[list[str]]) -> pa.Table:
     return pa.table(columns)
 
 
-def _differs_in_nulls_of_partitions(case: Case, outcome: Outcome) -> bool:
-    """Whether all that differs are partition columns, which are null in Hudi's answer alone."""
-    if outcome.status != DIFFERENT or outcome.kind == "cdc":
-        return False
-    # Look-ups are of rows of the snapshot.
-    query = case.document["queries"][outcome.query or 0]
-    expected = case.answer(outcome.query or 0)
-    if expected is None:
-        return False
-    names = [name for name in case.table.partition_fields if name in expected.column_names]
-    has_nulls = any(expected[name].null_count for name in names)
-    rows = rows_of(case.opened(), query["kind"], query["options"])
-    if not has_nulls or any(name not in rows.column_names for name in names):
-        return False
-    return differences(expected.drop_columns(names), rows.drop_columns(names)) == []
-
-
-def _stops_at_a_later_block(case: Case, outcome: Outcome) -> bool:
-    """Whether some logs have a block of an instant after the query's before one that counts."""
-    if outcome.query is None:
-        dataset = case.opened().snapshot()
+def _drops_partition_columns(it: Difference) -> bool:
+    """Whether Hudi returns nulls for the partition columns, which the writer dropped."""
+    case, table = it.case, it.case.table
+    if it.kind == "read_optimized":
+        is_nulled = _is_of(case, 0) and table.has_column_ids
     else:
-        query = case.document["queries"][outcome.query]
-        dataset = dataset_of(case.opened(), outcome.kind, query["options"])
-    return any(_has_later_block_first(split) for split in dataset.splits() if isinstance(split, RealtimeFileSplit))
+        is_of_0x = _is_of(case, 0) or (_is_of(case, 1, 0) and case.document["table_version"] == 6)
+        is_nulled = is_of_0x and it.kind == "incremental" and not table.is_merge_on_read
+    return table.drops_partition_columns and is_nulled
 
 
-def _has_later_block_first(split: RealtimeFileSplit) -> bool:
+def _has_nulls_in(it: Difference, names: Sequence[str], *, beside_logs: bool) -> bool:
+    """Whether all that differs are some columns of rows, which are null in Hudi's answer alone.
+
+    ``beside_logs`` limits that to records of slices with log files.
+    """
+    if it.kind == "cdc" or any(name not in it.expected.column_names for name in names):
+        return False
+    sides = [table.drop_columns(list(names)) for table in (it.expected, it.ours)]
+    if differences(*sides):
+        return False
+    rows = [defaultdict[str, list[tuple[Any, ...]]](list), defaultdict[str, list[tuple[Any, ...]]](list)]
+    for by_rest, rest, table in zip(rows, sides, (it.expected, it.ours), strict=True):
+        values = zip(*(table[name].to_pylist() for name in names), strict=True)
+        for text, row in zip(map(str, rest.to_pylist()), values, strict=True):
+            by_rest[text].append(row)
+    return all(_are_nulled(theirs, rows[1][text]) for text, theirs in rows[0].items()) and (
+        not beside_logs or _all_differ(it, _is_beside_logs)
+    )
+
+
+def _are_nulled(theirs: Iterable[tuple[Any, ...]], ours: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether rows are equal but for nulls in theirs."""
+    left = list(ours)
+    # Rows with the fewest nulls first, as others match more rows.
+    for row in sorted(theirs, key=lambda row: row.count(None)):
+        match = next((other for other in left if all(a in (None, b) for a, b in zip(row, other, strict=True))), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return not left
+
+
+def _is_beside_logs(it: Difference, key: str, *_: pa.Table) -> bool:
+    return any(group.log_files for group in _history(it.case, key, it.end).file_groups)
+
+
+def _stops_at_a_later_block(it: Difference) -> bool:
+    """Whether all records that differ are in blocks that count behind one of an instant after the query's."""
+    dataset = dataset_of(it.case.opened(), it.kind, it.options)
+    splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
+    lost = {place for split in splits for place in _behind_later_blocks(split)}
+
+    def are_lost(it: Difference, key: str, *_: pa.Table) -> bool:
+        return any((version.path, version.offset) in lost for version in _versions(it.case, key, it.end))
+
+    if it.kind != "cdc":
+        return bool(lost) and _all_differ(it, are_lost)
+    changes = [Counter((key, str(before), str(after)) for key, before, after in _changes(rows)) for rows in _tables(it)]
+    keys = {key[3] for key, _, _ in (changes[0] - changes[1]) | (changes[1] - changes[0])}
+    return bool(lost) and all(are_lost(it, key) for key in keys)
+
+
+def _tables(it: Difference) -> tuple[pa.Table, pa.Table]:
+    return it.expected, it.ours
+
+
+def _behind_later_blocks(split: RealtimeFileSplit) -> Iterator[tuple[str, int]]:
+    """The files and offsets of the blocks of a split that count, behind one that is later than the query."""
     is_later = False
     for path, _ in split.log_files:
         for block in scan_blocks(Path(split.table_path, path).read_bytes(), path).blocks:
             is_later = is_later or (block.instant_time or "") > split.latest_instant
             if is_later and block.holds_records and (block.instant_time or "") <= split.latest_instant:
-                return True
-    return False
+                yield path, block.offset
 
 
-def _takes_the_text_of_another_record(case: Case, outcome: Outcome) -> bool:
+def _takes_the_text_of_another_record(it: Difference) -> bool:
     """Whether text orders records, and all that differs is which version won, of records in rows that are used again.
 
     Those are of Parquet log blocks; and of Avro ones that are brought into the columns of the query by their ids.
     """
-    is_text = any(kind == "string" for _, kind in case.table.ordering)
-    return is_text and outcome.kind not in ("read_optimized", "cdc") and _all_differ(case, outcome, _are_versions)
+    is_text = any(kind == "string" for _, kind in it.case.table.ordering)
+    return is_text and it.kind not in ("read_optimized", "cdc") and _all_differ(it, _are_versions)
 
 
-def _leaves_out_what_a_pending_write_began(case: Case, outcome: Outcome) -> bool:
+def _leaves_out_what_a_pending_write_began(it: Difference) -> bool:
     """Whether all that differs is rows that Hudi lacks, of file groups that begin with the log of a pending write."""
-    pending = {entry["requested"] for entry in case.document["instants"] if entry["state"] != "completed"}
+    pending = {entry["requested"] for entry in it.case.document["instants"] if entry["state"] != "completed"}
 
-    def are_of_pending(case: Case, key: str, rows: Sequence[Image], as_of: str | None) -> bool:
-        groups = _history(case, key, as_of).file_groups
+    def are_of_pending(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        groups = _history(it.case, key, it.end).file_groups
         # Of log files without a base file, the first begins the file slice.
-        return not rows and all(
-            not any(Path(case.path, group.partition_path).glob(f"{group.file_id}_*"))
-            and min(_instants_of_logs(case, group), default="") in pending
-            for group in groups
+        return (
+            not theirs.num_rows
+            and ours.num_rows <= len(groups)
+            and all(
+                not any(Path(it.case.path, group.partition_path).glob(f"{group.file_id}_*"))
+                and min(_instants_of_logs(it.case, group), default="") in pending
+                for group in groups
+            )
         )
 
-    return outcome.kind != "cdc" and bool(pending) and _all_differ(case, outcome, are_of_pending)
+    return it.kind != "cdc" and bool(pending) and _all_differ(it, are_of_pending)
 
 
-def _are_deleted(case: Case, key: str, rows: Sequence[Image], as_of: str | None) -> bool:
-    """Whether a delete is among the versions of a record, of which Hudi has one row or none."""
-    return len(rows) <= 1 and any(version.delete for version in _versions(case, key, as_of))
+def _are_sequences_as_text(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+    """Whether a delete is among the versions of a record, and another one whose sequence compares otherwise as text."""
+    versions = [version for version in _versions(it.case, key, it.end) if version.ordering]
+    sequences = [(str(version.ordering[0]), version.delete is not None) for version in versions]
+    return max(theirs.num_rows, ours.num_rows) <= 1 and any(
+        (text < other) != (_numbers(text) < _numbers(other))
+        for text, is_delete in sequences
+        for other, _ in sequences
+        if is_delete and text != other
+    )
+
+
+def _numbers(sequence: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall("[0-9]+", sequence)))
 
 
 def _instants_of_logs(case: Case, group: FileGroupHistory) -> list[str]:
@@ -143,113 +242,114 @@ def _instants_of_logs(case: Case, group: FileGroupHistory) -> list[str]:
     return [path.name.removeprefix(f".{group.file_id}_").partition(".")[0] for path in paths if path.suffix != ".crc"]
 
 
-def _all_differ(
-    case: Case, outcome: Outcome, explains: Callable[[Case, str, Sequence[Image], str | None], bool]
-) -> bool:
-    """Whether a reason explains each record of which rows differ: by its key, Hudi's rows of it, and a time.
+def _all_differ(it: Difference, explains: Callable[[Difference, str, pa.Table, pa.Table], bool]) -> bool:
+    """Whether a reason explains each record of which rows differ: by its key, Hudi's rows of it, and ours.
 
-    A projection, which need not have keys, is explained if it is one of Hudi's snapshot, and that is.
+    A filter or a projection is explained if both sides are those of snapshots, and the rows of these are explained.
     """
-    query = case.document["queries"][outcome.query or 0]
-    expected, options = case.answer(outcome.query or 0), query["options"]
-    if outcome.kind == "snapshot_columns":
-        snapshot = case.snapshot
-        if snapshot is None or expected is None or differences(_projected(snapshot, options[COLUMNS]), expected):
+    if it.kind in ("snapshot_filtered", "snapshot_columns"):
+        snapshot, ours = it.case.snapshot, rows_of(it.case.opened(), "snapshot", {})
+        if (
+            snapshot is None
+            or differences(_asked_of(it, snapshot), it.expected)
+            or differences(_asked_of(it, ours), it.ours)
+        ):
             return False
-        expected, query = snapshot, case.document["queries"][0]
-    if expected is None:
+        it = dataclasses.replace(it, expected=snapshot, ours=ours)
+    name = "_hoodie_record_key" if it.case.table.has_meta_fields else it.case.table.key_fields[0]
+    if any(name not in rows.column_names for rows in _tables(it)) or {*it.expected.column_names} != {
+        *it.ours.column_names
+    }:
         return False
-    actual = rows_of(case.opened(), query["kind"], query["options"])
-    as_of = options.get(AS_OF) or options.get(END)
-    return all(explains(case, key, rows, as_of) for key, rows in _differing(case, expected, actual).items())
+    rows = [_by_key(table, name) for table in _tables(it)]
+    pairs = {key: tuple(side.get(key, it.expected.slice(0, 0)) for side in rows) for key in {*rows[0], *rows[1]}}
+    differing = {key: pair for key, pair in pairs.items() if differences(*pair)}
+    return bool(differing) and all(explains(it, key, *pair) for key, pair in differing.items())
 
 
-def _has_rows_of_log_compactions(case: Case, outcome: Outcome) -> bool:
+def _by_key(rows: pa.Table, name: str) -> dict[str, pa.Table]:
+    positions = defaultdict[str, list[int]](list)
+    for position, key in enumerate(rows[name].to_pylist()):
+        positions[str(key)].append(position)
+    return {key: rows.take(numbers) for key, numbers in positions.items()}
+
+
+def _has_rows_of_log_compactions(it: Difference) -> bool:
     """Whether all that differs is rows of a range that only Hudi has, of the commit times of log compactions."""
-    if outcome.query is None or outcome.kind != "incremental":
+    if it.kind != "incremental" or "_hoodie_commit_time" not in it.expected.column_names:
         return False
-    expected, query = case.answer(outcome.query), case.document["queries"][outcome.query]
-    actual = rows_of(case.opened(), outcome.kind, query["options"])
-    if expected is None or "_hoodie_commit_time" not in expected.column_names:
-        return False
-    plans = timeline_folder(Path(case.path)).glob("*.logcompaction.requested")
+    plans = timeline_folder(Path(it.case.path)).glob("*.logcompaction.requested")
     times = pa.array([plan.name.partition(".")[0] for plan in plans], pa.string())
-    is_rewritten = [pc.is_in(rows["_hoodie_commit_time"], times) for rows in (expected, actual)]
+    is_rewritten = [pc.is_in(rows["_hoodie_commit_time"], times) for rows in _tables(it)]
     rewritten, ours_rewritten = (
-        Counter(map(str, rows.filter(mask).to_pylist()))
-        for rows, mask in zip((expected, actual), is_rewritten, strict=True)
+        Counter(map(str, rows.filter(mask).to_pylist())) for rows, mask in zip(_tables(it), is_rewritten, strict=True)
     )
-    others = [rows.filter(pc.invert(mask)) for rows, mask in zip((expected, actual), is_rewritten, strict=True)]
+    others = [rows.filter(pc.invert(mask)) for rows, mask in zip(_tables(it), is_rewritten, strict=True)]
     return differences(*others) == [] and ours_rewritten < rewritten
 
 
-def _differing(case: Case, expected: pa.Table, ours: pa.Table) -> Mapping[str, list[Image]]:
-    """Hudi's rows of the record keys of which a row differs."""
-    name = "_hoodie_record_key" if case.table.has_meta_fields else case.table.key_fields[0]
-    rows = [defaultdict[str, list[Image]](list), defaultdict[str, list[Image]](list)]
-    for by_key, table in zip(rows, (expected, ours), strict=True):
-        for row in table.to_pylist():
-            by_key[str(row[name])].append(row)
-    return {key: rows[0][key] for key in {*rows[0], *rows[1]} if not _are_equal(rows[0][key], rows[1][key])}
-
-
-def _are_equal(expected: Sequence[Image], ours: Sequence[Image]) -> bool:
-    """Whether rows have equal values; as text, since NaN differs from itself."""
-    return sorted(map(str, expected)) == sorted(map(str, ours))
-
-
-def _are_versions(case: Case, key: str, rows: Sequence[Image], as_of: str | None) -> bool:
-    """Whether a record has several versions, some in rows that are used again, and Hudi's rows are some of them."""
-    versions = _versions(case, key, as_of)
-    blocks = {version.path: Path(case.path, version.path) for version in versions if not version.is_base_row}
+def _are_versions(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+    """Whether a record has several versions, some in rows that are used again, and all rows of it are some of them."""
+    groups = _history(it.case, key, it.end).file_groups
+    versions = _versions_in(groups)
+    blocks = {version.path: Path(it.case.path, version.path) for version in versions if not version.is_base_row}
     labels = {label for path in blocks.values() for label in labels_of(path)}
     has_parquet = any(label.startswith("parquet_data") for label in labels)
-    if len(versions) == 1 or not (has_parquet or case.table.has_column_ids):
+    if len(versions) == 1 or not (has_parquet or it.case.table.has_column_ids):
         return False
+    if max(theirs.num_rows, ours.num_rows) > len(groups):
+        return False
+    if not (theirs.num_rows and ours.num_rows) and not any(version.delete for version in versions):
+        return False
+    return all(_is_of_versions(row, versions) for rows in (theirs, ours) for row in rows.to_pylist())
+
+
+def _is_of_versions(row: Image, versions: Sequence[RecordVersion]) -> bool:
+    """Whether a row is of the commit of a version, and has values of versions; partial updates merge those of several.
+
+    Partition columns that the writer dropped are in no version.
+    """
+    images = [image for version in versions for image in version.row.to_pylist()]
     names = ("_hoodie_commit_time", "_hoodie_commit_seqno")
-    if not case.table.has_meta_fields:
-        return True
-    there = {tuple(row[name] for name in names) for version in versions for row in version.row.to_pylist()}
-    return all(tuple(row[name] for name in names) in there for row in rows)
+    is_committed = any(all(row.get(name) == image.get(name) for name in names) for image in images)
+    return is_committed and all(
+        value is None or any(str(value) == str(image.get(name, value)) for image in images)
+        for name, value in row.items()
+        if name != "_hoodie_file_name"
+    )
 
 
-def _leaves_out_archived_commits(case: Case, outcome: Outcome) -> bool:
+def _leaves_out_archived_commits(it: Difference) -> bool:
     """Whether all that Hudi lacks in a range has been archived, and there is nothing that only Hudi has."""
-    if outcome.query is None or outcome.kind not in ("incremental", "cdc"):
+    if it.kind not in ("incremental", "cdc"):
         return False
-    options = case.document["queries"][outcome.query]["options"]
-    expected, ours = case.answer(outcome.query), rows_of(case.opened(), outcome.kind, options)
-    first = min((instant["requested"] for instant in case.document["instants"]), default="")
-    if expected is None or options[BEGIN] >= first:
+    first = min((instant["requested"] for instant in it.case.document["instants"]), default="")
+    time = "ts_ms" if it.kind == "cdc" else "_hoodie_commit_time"
+    if it.options[BEGIN] >= first:
         return False
-    time = "ts_ms" if outcome.kind == "cdc" else "_hoodie_commit_time"
-    if time not in ours.column_names:
-        return not case.table.has_meta_fields
-    tables = (expected, ours)
-    is_archived = [pc.less(rows[time], pa.scalar(first)) for rows in tables]
-    active = [rows.filter(pc.invert(mask)) for rows, mask in zip(tables, is_archived, strict=True)]
+    is_archived = [pc.less(rows[time], pa.scalar(first)) for rows in _tables(it)]
+    active = [rows.filter(pc.invert(mask)) for rows, mask in zip(_tables(it), is_archived, strict=True)]
     archived = [
-        Counter(map(str, rows.filter(mask).to_pylist())) for rows, mask in zip(tables, is_archived, strict=True)
+        Counter(map(str, rows.filter(mask).to_pylist())) for rows, mask in zip(_tables(it), is_archived, strict=True)
     ]
     return differences(*active) == [] and archived[0] < archived[1]
 
 
-def _differs_as_changes_of_0x_do(case: Case, outcome: Outcome) -> bool:
+def _differs_as_changes_of_0x_do(it: Difference) -> bool:
     """Whether the changes of Hudi 0.15 and ours are of the same keys, but for two faults of Hudi.
 
     It tells late records as updates, too, and of the rows of a replaced file group one again and again. Of images,
     texts and whole numbers are compared: other values may be objects of Java. Records that came late have other images.
     """
-    expected = case.answer(outcome.query) if outcome.query is not None else None
-    if expected is None or outcome.query is None or outcome.kind != "cdc":
+    if it.kind != "cdc":
         return False
-    options = case.document["queries"][outcome.query]["options"]
-    told, ours = _changes(expected), _changes(rows_of(case.opened(), "cdc", options))
-    names = [name for name, _ in case.table.ordering]
+    told, ours = (_changes(rows) for rows in _tables(it))
+    names = [name for name, _ in it.case.table.ordering]
     late = Counter(key for key, before, after in told if _is_late(names, before, after))
     more = Counter(key for key, _, _ in told) - Counter(key for key, _, _ in ours)
     less = Counter(key for key, _, _ in ours) - Counter(key for key, _, _ in told)
-    replacing = {entry["requested"] for entry in case.document["instants"] if entry["action"] == "replacecommit"}
+    instants = it.case.document["instants"]
+    replacing = {entry["requested"] for entry in instants if entry["action"] == "replacecommit"}
     repeated, lacking = (
         Counter({key: count for key, count in counts.items() if key[0] == "d" and key[1] in replacing})
         for counts in (more, less)
@@ -259,7 +359,7 @@ def _differs_as_changes_of_0x_do(case: Case, outcome: Outcome) -> bool:
     if not is_repeated or less != lacking or not more - repeated <= late:
         return False
     differing = {key[2:] for key in (*more, *less, *late)}
-    plain = [name for name, kind in case.table.columns if kind in ("string", "int", "bigint", "boolean")]
+    plain = [name for name, kind in it.case.table.columns if kind in ("string", "int", "bigint", "boolean")]
     images = [
         Counter(
             (key, *(image.get(name) for image in (before, after) for name in plain))
@@ -271,23 +371,25 @@ def _differs_as_changes_of_0x_do(case: Case, outcome: Outcome) -> bool:
     return images[0] == images[1]
 
 
-def _tells_what_changes_nothing(case: Case, outcome: Outcome) -> bool:
-    """Whether Hudi's changes are ours, deletes or inserts of records that its own snapshot has, and equal images."""
-    expected = case.answer(outcome.query) if outcome.query is not None else None
-    snapshot = case.snapshot
-    if expected is None or snapshot is None or outcome.query is None or outcome.kind != "cdc":
+def _tells_what_changes_nothing(it: Difference) -> bool:
+    """Whether Hudi's changes are ours, late deletes of records that stay, inserts after these, and equal images."""
+    snapshot = it.case.snapshot
+    if snapshot is None or it.kind != "cdc":
         return False
-    options = case.document["queries"][outcome.query]["options"]
     # Images as text, as equal changes have the same ones.
     told, ours = (
-        Counter((key, str(before), str(after)) for key, before, after in _changes(rows))
-        for rows in (expected, rows_of(case.opened(), "cdc", options))
+        Counter((key, str(before), str(after)) for key, before, after in _changes(rows)) for rows in _tables(it)
     )
+    more = sorted((told - ours).elements(), key=lambda change: (change[0][1], change[0][0]))
     names = ("_hoodie_partition_path", "_hoodie_record_key")
     keys = set(zip(*(snapshot[name].to_pylist() for name in names), strict=True))
-    return not ours - told and all(
-        before == after if key[0] == "u" else key[2:] in keys for key, before, after in told - ours
-    )
+    deletes = Counter[tuple[str, ...]]()
+    for (op, _, *key), before, after in more:
+        deletes[tuple(key)] += {"d": 1, "i": -1, "u": 0}[op]
+        explained = before == after if op == "u" else tuple(key) in keys and deletes[tuple(key)] >= 0
+        if not explained:
+            return False
+    return not ours - told
 
 
 def _changes(rows: pa.Table) -> list[tuple[tuple[str, ...], Image, Image]]:
@@ -309,11 +411,9 @@ def _is_of(case: Case, *release: int) -> bool:
     return number(case.table.release)[: len(release)] == release
 
 
-def _lacks_a_slow_writer(case: Case, outcome: Outcome) -> bool:
-    """Whether all records that differ have a version of a write beside which a pending compaction was planned."""
-    if outcome.query is None or outcome.kind not in ("incremental", "time_travel"):
-        return False
-    instants = case.document["instants"]
+def _lacks_a_slow_writer(it: Difference) -> bool:
+    """Whether all records that differ have a version of a write beside which a compaction was planned, not in Hudi."""
+    instants = it.case.document["instants"]
     plans = [entry["requested"] for entry in instants if entry["action"] == "compaction" and not entry["completed"]]
     slow = {
         entry["requested"]
@@ -321,15 +421,21 @@ def _lacks_a_slow_writer(case: Case, outcome: Outcome) -> bool:
         if entry["completed"] and any(entry["requested"] < plan < entry["completed"] for plan in plans)
     }
 
-    def are_of_slow(case: Case, key: str, _: Sequence[Image], as_of: str | None) -> bool:
-        return any(version.instant_time in slow for version in _versions(case, key, as_of))
+    def are_of_slow(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        is_left_out = not any(row.get("_hoodie_commit_time") in slow for row in theirs.to_pylist())
+        groups = _history(it.case, key, it.end).file_groups
+        is_of_slow = any(version.instant_time in slow for version in _versions_in(groups))
+        return is_left_out and is_of_slow and ours.num_rows <= len(groups)
 
-    return bool(slow) and _all_differ(case, outcome, are_of_slow)
+    return bool(slow) and it.kind in ("incremental", "time_travel") and _all_differ(it, are_of_slow)
 
 
 def _versions(case: Case, key: str, as_of: str | None) -> list[RecordVersion]:
     """The versions of a record, also those that do not count."""
-    groups = _history(case, key, as_of).file_groups
+    return _versions_in(_history(case, key, as_of).file_groups)
+
+
+def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
     uncounted = [entry.version for group in groups for entry in group.uncounted]
     return [version for group in groups for version in group.versions] + uncounted
 
@@ -343,95 +449,94 @@ def _history(case: Case, key: str, as_of: str | None) -> RecordHistory:
         return tools.history_of(table, key)
 
 
+_CONTRADICTION = KnownDifference(
+    "a filter or a projection of Hudi contradicts its own snapshot; ours is what the snapshot has",
+    _contradicts_its_snapshot,
+)
 KNOWN = (
     KnownDifference(
         "Hudi 0.15 stops reading logs at a block of a later instant, such as the rollback of a failed write, and so"
         " loses what was committed after it",
-        lambda case, outcome: _is_of(case, 0) and _stops_at_a_later_block(case, outcome),
+        lambda it: _is_of(it.case, 0) and _stops_at_a_later_block(it),
     ),
     KnownDifference(
         "Hudi leaves archived commits out of ranges of tables of version 6",
-        lambda case, outcome: case.document["table_version"] == 6 and _leaves_out_archived_commits(case, outcome),
+        lambda it: it.case.document["table_version"] == 6 and _leaves_out_archived_commits(it),
     ),
-    KnownDifference(
-        "a filter or a projection of Hudi contradicts its own snapshot; ours is what the snapshot has",
-        _contradicts_its_snapshot,
-    ),
+    _CONTRADICTION,
     KnownDifference(
         "Hudi 1.x has null partition columns in slices with logs of a timestamp-based key generator",
-        lambda case, outcome: (
-            not _is_of(case, 0)
-            and case.table.partition in ("timestamp", "custom")
-            and _differs_in_nulls_of_partitions(case, outcome)
+        lambda it: (
+            not _is_of(it.case, 0)
+            and it.case.table.partition in ("timestamp", "custom")
+            and _has_nulls_in(it, it.case.table.partition_fields[-1:], beside_logs=True)
         ),
     ),
     KnownDifference(
         "Hudi 1.x gives records of a log block the text of the last as their ordering value where it uses a row again",
-        lambda case, outcome: not _is_of(case, 0) and _takes_the_text_of_another_record(case, outcome),
+        lambda it: not _is_of(it.case, 0) and _takes_the_text_of_another_record(it),
     ),
     KnownDifference(
         "the changes of Hudi 1.x tell late deletes, and inserts after them, that its snapshot does not know, and"
         " updates that change nothing",
-        lambda case, outcome: not _is_of(case, 0) and _tells_what_changes_nothing(case, outcome),
+        lambda it: not _is_of(it.case, 0) and _tells_what_changes_nothing(it),
     ),
     KnownDifference(
         "the changes of Hudi 0.15 have decimals and lists as objects of Java, tell late records as updates, and one"
         " delete of a replaced file group in place of all",
-        lambda case, outcome: _is_of(case, 0) and _differs_as_changes_of_0x_do(case, outcome),
+        lambda it: _is_of(it.case, 0) and _differs_as_changes_of_0x_do(it),
     ),
     KnownDifference(
         "Hudi 1.0 compares the sequences of MySQL's Debezium payload as text where one of two versions is a delete",
-        lambda case, outcome: (
-            _is_of(case, 1, 0)
-            and case.table.payload == "debezium.MySqlDebeziumAvroPayload"
-            and outcome.kind not in ("read_optimized", "cdc")
-            and _all_differ(case, outcome, _are_deleted)
+        lambda it: (
+            _is_of(it.case, 1, 0)
+            and it.case.table.payload == MYSQL
+            and it.kind not in ("read_optimized", "cdc")
+            and _all_differ(it, _are_sequences_as_text)
         ),
     ),
     KnownDifference(
         "ranges of Hudi 1.1 have the rows that a log compaction has rewritten, with its commit time",
-        lambda case, outcome: _is_of(case, 1, 1) and _has_rows_of_log_compactions(case, outcome),
+        lambda it: _is_of(it.case, 1, 1) and _has_rows_of_log_compactions(it),
     ),
     KnownDifference(
-        "read-optimized queries of Hudi 0.15 with column ids have null in partition columns that the writer dropped",
-        lambda case, outcome: (
-            _is_of(case, 0)
-            and outcome.kind == "read_optimized"
-            and case.table.has_column_ids
-            and case.table.drops_partition_columns
-            and _differs_in_nulls_of_partitions(case, outcome)
+        "partition columns that the writer dropped are null in Hudi's read-optimized queries of tables of 0.x with"
+        " column ids, and in its ranges of copy-on-write tables of 0.x, and of version 6 by 1.0",
+        lambda it: (
+            _drops_partition_columns(it) and _has_nulls_in(it, it.case.table.partition_fields, beside_logs=False)
         ),
     ),
     KnownDifference(
         "Hudi 1.x leaves out what has been written to a file group that a pending write began",
-        lambda case, outcome: not _is_of(case, 0) and _leaves_out_what_a_pending_write_began(case, outcome),
+        lambda it: not _is_of(it.case, 0) and _leaves_out_what_a_pending_write_began(it),
     ),
     KnownDifference(
         "Hudi leaves the rows of a slow writer out until the compaction that was planned beside it has run",
         _lacks_a_slow_writer,
     ),
 )
-"""What is documented or Hudi's own contradiction, the first that applies is the reason."""
+"""What is documented or Hudi's own contradiction, the first that explains all of a difference is the reason."""
 
 
 REFUSED_BY_NAME = (
-    KnownDifference(
+    KnownError(
         "refused by name: first values",
-        lambda _, outcome: f"unsupported payload: found {PAYLOADS}FirstValueAvroPayload" in outcome.detail,
+        lambda case, outcome: _is_refused_payload(case, outcome, "FirstValueAvroPayload"),
     ),
-    KnownDifference(
+    KnownError(
         "refused by name: the reverse order",
-        lambda _, outcome: f"unsupported payload: found {PAYLOADS}ReverseOrderHoodieRecordPayload" in outcome.detail,
+        lambda case, outcome: _is_refused_payload(case, outcome, "ReverseOrderHoodieRecordPayload"),
     ),
-    KnownDifference(
+    KnownError(
         "refused by name: changes while an earlier write is running, which Hudi's would miss",
-        lambda _, outcome: (
+        lambda case, outcome: (
             outcome.kind == "cdc"
             and outcome.detail.startswith("InstantNotReadableError: ")
             and "is still running while later ones have completed" in outcome.detail
+            and any(entry["state"] != "completed" for entry in case.document["instants"])
         ),
     ),
-    KnownDifference(
+    KnownError(
         "refused by name: time travel beside a restore that has not completed",
         lambda case, outcome: (
             outcome.kind == "time_travel"
@@ -441,7 +546,7 @@ REFUSED_BY_NAME = (
             )
         ),
     ),
-    KnownDifference(
+    KnownError(
         "refused by name: a range whose archived commits have been cleaned, and which Hudi leaves out",
         lambda case, outcome: (
             case.document["table_version"] == 6
@@ -450,22 +555,22 @@ REFUSED_BY_NAME = (
             and match[1] < min(entry["requested"] for entry in case.document["instants"])
         ),
     ),
-    KnownDifference(
+    KnownError(
         "late deletes take keys out of Hudi's indexes whose rows stay, which the doctor tells",
         lambda case, outcome: (
             outcome.kind == "doctor"
             and outcome.way in ("record-index", "secondary-index")
             and bool(keys := _lacking_keys(outcome.detail))
-            and all(any(version.delete for version in _versions(case, key, None)) for key in keys)
+            and all(_has_a_late_delete(case, key) for key in keys)
         ),
     ),
-    KnownDifference(
+    KnownError(
         "refused as damaged: a Parquet file that Hudi wrote with more values in some columns than it has rows",
         lambda case, outcome: (
             (match := _TORN.search(outcome.detail)) is not None and _has_more_values_than_rows(case, match[1])
         ),
     ),
-    KnownDifference(
+    KnownError(
         "an upgrade that failed has upgraded the metadata table alone, which the doctor tells",
         lambda case, outcome: (
             (outcome.kind, outcome.way) == ("doctor", "metadata-table")
@@ -474,6 +579,20 @@ REFUSED_BY_NAME = (
     ),
 )
 """Why it is no fault that Hudi Bridge refuses what Hudi answers, or that the doctor tells an error."""
+
+
+def _is_refused_payload(case: Case, outcome: Outcome, payload: str) -> bool:
+    return case.table.payload == payload and f"unsupported payload: found {PAYLOADS}{payload}" in outcome.detail
+
+
+def _has_a_late_delete(case: Case, key: str) -> bool:
+    """Whether a delete of a record lost to an earlier version of it."""
+    return any(
+        group.winner is not None
+        and not group.versions[group.winner - 1].delete
+        and any(version.delete for version in group.versions[group.winner :])
+        for group in _history(case, key, None).file_groups
+    )
 
 
 def _has_more_values_than_rows(case: Case, path: str) -> bool:
@@ -498,7 +617,12 @@ def with_reasons(case: Case, outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def _with_reason(case: Case, outcome: Outcome) -> Outcome:
-    for known in REFUSED_BY_NAME if outcome.status == ERROR else KNOWN:
-        if known.applies(case, outcome):
-            return dataclasses.replace(outcome, reason=known.reason)
-    return outcome
+    reasons: Iterable[str]
+    if outcome.tables is None:
+        reasons = (item.reason for item in REFUSED_BY_NAME if item.applies(case, outcome))
+    else:
+        it = Difference(case, outcome, *outcome.tables)
+        # A column alone that has another type is none of what is known.
+        known = (_CONTRADICTION,) if it.is_of_types else KNOWN
+        reasons = (item.reason for item in known if item.explains(it))
+    return dataclasses.replace(outcome, reason=next(iter(reasons), None))

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -133,7 +133,7 @@ class Run:
         case = read_case(folder)
         outcomes = with_reasons(case, check(case))
         self.summary.add(case, outcomes)
-        checked = [asdict(outcome) for outcome in outcomes]
+        checked = [outcome.as_json() for outcome in outcomes]
         (folder / "checked.json").write_text(json.dumps(checked, indent=1) + "\n")
         faults = [outcome for outcome in outcomes if outcome.is_fault]
         self.say(

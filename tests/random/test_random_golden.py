@@ -1,10 +1,14 @@
 """The random tables that have shown a fault: nothing of them is a fault any more."""
 
+import dataclasses
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tests.random.checking import DIFFERENT, check, read_case
+from tests.random.checking import DIFFERENT, DUCKDB, Case, Outcome, check, read_case
 from tests.random.known import KNOWN, with_reasons
 from tests.support.golden_cases import golden_random_tables
 
@@ -24,10 +28,15 @@ HUDI_IS_WRONG = {
 """Tables that show differences that are no faults, and parts of their reasons."""
 
 
+@cache
+def checked(folder: Path) -> tuple[Case, list[Outcome]]:
+    case = read_case(folder)
+    return case, with_reasons(case, check(case))
+
+
 @pytest.mark.parametrize("folder", TABLES.values(), ids=TABLES)
 def test_answers_are_those_of_hudi_but_for_known_differences(folder: Path) -> None:
-    case = read_case(folder)
-    outcomes = with_reasons(case, check(case))
+    _, outcomes = checked(folder)
     assert [outcome for outcome in outcomes if outcome.is_fault] == []
     reasons = {outcome.reason for outcome in outcomes if outcome.status == DIFFERENT}
     texts = HUDI_IS_WRONG.get(folder.name, ())
@@ -36,3 +45,31 @@ def test_answers_are_those_of_hudi_but_for_known_differences(folder: Path) -> No
 
 def test_tables_that_show_where_hudi_is_wrong_are_there() -> None:
     assert set(HUDI_IS_WRONG) <= set(TABLES)
+
+
+def spoiled(outcome: Outcome) -> Iterator[pa.Table]:
+    """Our rows, which differ for a known reason, with one more fault."""
+    assert outcome.tables is not None
+    expected, ours = outcome.tables
+    texts = set(map(str, expected.to_pylist()))
+    equal = [position for position, row in enumerate(ours.to_pylist()) if str(row) in texts]
+    for position in equal[:1] + equal[-1:]:
+        yield ours.filter(pa.array([other != position for other in range(ours.num_rows)]))
+        yield pa.concat_tables([ours, ours.slice(position, 1)])
+    yield pa.concat_tables([ours, ours])
+    if outcome.way != DUCKDB and pa.types.is_string(ours.schema.types[0]):
+        yield ours.set_column(0, ours.column_names[0], ours[0].cast(pa.binary()))
+
+
+@pytest.mark.parametrize("name", HUDI_IS_WRONG)
+def test_a_fault_beside_a_known_difference_is_a_fault(name: str) -> None:
+    case, outcomes = checked(TABLES[name])
+    known = {(outcome.reason, outcome.kind): outcome for outcome in outcomes if outcome.tables is not None}
+    faults = [
+        dataclasses.replace(outcome, reason=None, tables=(outcome.tables[0], ours))
+        for outcome in known.values()
+        if outcome.tables is not None
+        for ours in spoiled(outcome)
+    ]
+    assert [outcome for outcome in with_reasons(case, faults) if not outcome.is_fault] == []
+    assert len(faults) > 2

@@ -15,10 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.golden.generate.timeline import Instant
+from hudi_bridge import RealtimeFileSplit
+from tests.golden.generate.questions import BEGIN
+from tests.golden.generate.timeline import Instant, timeline_folder
 from tests.random import row_steps, table_steps
 from tests.random.asking import Questions, later
 from tests.random.checking import (
+    ARROW,
     DIFFERENT,
     EQUAL,
     ERROR,
@@ -27,6 +30,7 @@ from tests.random.checking import (
     check,
     filtered,
     parsed_images,
+    rows_of,
     type_differences,
 )
 from tests.random.conditions import condition, leaves, literal, projection
@@ -269,6 +273,87 @@ def test_what_a_slow_writer_wrote_beside_a_pending_compaction_is_known(name: str
         outcome.is_fault
         for outcome in with_reasons(case, [dataclasses.replace(outcome, reason=None) for outcome in outcomes])
     )
+
+
+def reason_for(case: Case, kind: str, expected: pa.Table, ours: pa.Table) -> str | None:
+    """Why a difference in the answers to the first question of a kind is known."""
+    query = next(index for index, query in enumerate(case.document["queries"]) if query["kind"] == kind)
+    outcome = Outcome(kind=kind, way=ARROW, query=query, status=DIFFERENT, tables=(expected, ours))
+    return with_reasons(case, [outcome])[0].reason
+
+
+def with_values(rows: pa.Table, name: str, value: object, at: "list[bool] | pa.ChunkedArray[Any]") -> pa.Table:
+    """Rows with another value of a column in some of them."""
+    kind = rows.schema.field(name).type
+    column = pc.if_else(pa.chunked_array([at], pa.bool_()), pa.scalar(value, kind), rows[name])
+    return rows.set_column(rows.column_names.index(name), name, column)
+
+
+def test_null_partition_columns_are_known_beside_logs_and_where_hudi_alone_has_them(tmp_path: Path) -> None:
+    case = a_case(tmp_path, "a_story_v9_120", partition="timestamp", release="1.1.1")
+    splits = [split for split in case.opened().snapshot().splits() if isinstance(split, RealtimeFileSplit)]
+    plain = tuple(split.file_id for split in splits if not split.log_files)
+    rows = case.opened().snapshot().to_table()
+    is_plain = [name.startswith(plain) for name in map(str, rows["_hoodie_file_name"].to_pylist())]
+    ours = pa.concat_tables(
+        [
+            rows.filter(pa.array(is_plain)).slice(0, 2),
+            rows.filter(pa.array([not flag for flag in is_plain])).slice(0, 2),
+        ]
+    )
+    is_beside_logs = [False, False, True, True]
+    nulls = with_values(ours, "part", None, is_beside_logs)
+    assert "timestamp-based" in (reason_for(case, "snapshot", nulls, ours) or "")
+    first = [position == is_beside_logs.index(True) for position in range(len(ours))]
+    assert "timestamp-based" in (reason_for(case, "snapshot", with_values(ours, "part", None, first), ours) or "")
+    for expected, actual in (
+        (with_values(ours, "part", None, [True] * len(ours)), ours),
+        (with_values(nulls, "part", "another", first), ours),
+        (ours, nulls),
+        (nulls, with_values(ours, "qty", 12345, first)),
+        (nulls, ours.slice(1)),
+    ):
+        assert reason_for(case, "snapshot", expected, actual) is None
+
+
+def test_rows_of_log_compactions_are_known_if_hudi_alone_has_them(tmp_path: Path) -> None:
+    case = a_case(tmp_path, "d_log_compaction_120", release="1.1.1")
+    plan = next(timeline_folder(Path(case.path)).glob("*.logcompaction.requested"))
+    ours = case.opened().incremental("000").to_table()
+    rewritten = with_values(ours.slice(0, 2), "_hoodie_commit_time", plan.name.partition(".")[0], [True, True])
+    expected = pa.concat_tables([ours, rewritten])
+    assert "log compaction has rewritten" in (reason_for(case, "incremental", expected, ours) or "")
+    others = ours.filter(pc.not_equal(ours["_hoodie_commit_time"], pa.scalar(plan.name.partition(".")[0])))
+    assert reason_for(case, "incremental", expected, pa.concat_tables([ours, others.slice(0, 1)])) is None
+    assert reason_for(case, "incremental", expected, others.slice(1)) is None
+    assert reason_for(case, "incremental", ours, expected) is None
+
+
+def test_archived_commits_are_known_if_hudi_leaves_them_out(tmp_path: Path) -> None:
+    case = a_case(tmp_path, "d_archived_v6_by120")
+    first = min(entry["requested"] for entry in case.document["instants"])
+    ours = case.opened().incremental("000").to_table()
+    is_archived = pc.less(ours["_hoodie_commit_time"], pa.scalar(first))
+    active, archived = ours.filter(pc.invert(is_archived)), ours.filter(is_archived)
+    assert min(active.num_rows, archived.num_rows) > 1
+    query = next(query for query in case.document["queries"] if query["kind"] == "incremental")
+    query["options"] = {**query["options"], BEGIN: "000"}
+    expected = pa.concat_tables([active, archived.slice(1)])
+    assert "archived commits" in (reason_for(case, "incremental", expected, ours) or "")
+    assert reason_for(case, "incremental", ours, expected) is None
+    assert reason_for(case, "incremental", expected, ours.filter(is_archived)) is None
+    query["options"] = {**query["options"], BEGIN: first}
+    assert reason_for(case, "incremental", expected, ours) is None
+
+
+@pytest.mark.parametrize("way", ["duckdb", "arrow, no indexes"])
+def test_a_fault_of_one_way_is_one_although_others_are_equal(way: str, tmp_path: Path) -> None:
+    case = a_case(tmp_path, "k_nbcc_pending_120", table_version=9)
+    index = next(index for index, query in enumerate(case.document["queries"]) if query["kind"] == "time_travel")
+    query = case.document["queries"][index]
+    rows = rows_of(case.opened(), "time_travel", query["options"])
+    outcome = Outcome(kind="time_travel", way=way, query=index, status=DIFFERENT, tables=(rows, rows.slice(1)))
+    assert with_reasons(case, [outcome]) == [outcome]
 
 
 def test_types_are_compared_whatever_their_form() -> None:
