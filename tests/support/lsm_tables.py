@@ -1,4 +1,4 @@
-"""LSM trees of version 10: small ones by hand, and tables of version 9, which Hudi wrote, with native and sorted files."""
+"""LSM trees of version 10: small ones by hand, and tables of version 9, as Hudi wrote, of native sorted files."""
 
 import re
 import shutil
