@@ -112,7 +112,7 @@ def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("logged", [0, 1000])
 def test_the_rows_of_a_filter_take_no_more_in_a_table_than_in_a_stream(logged: int, tmp_path: Path) -> None:
     table = table_of(tmp_path, 4, 24, row_group_size=1 << 20, logged=logged)
-    passes = pc.ends_with(pc.field("id"), "77")  # type: ignore[arg-type]
+    passes = pc.ends_with(pc.field("id"), "77")
     actual: list[int] = []
     stream = peak_bytes(lambda: actual.append(streamed(table, filter=passes)))
     whole = peak_bytes(lambda: actual.append(table.open().snapshot().to_table(filter=passes).num_rows))
