@@ -89,7 +89,7 @@ def runs_of(*, is_row: st.SearchStrategy[bool]) -> st.SearchStrategy[Run]:
             a=st.sampled_from([None, "x", "y"]),
             is_row=st.just(of_rows),
         )
-        versions = st.lists(version, max_size=8).map(lambda found: sorted(found, key=lambda item: item.key.encode()))
+        versions = st.lists(version, max_size=8).map(lambda drawn: sorted(drawn, key=lambda item: item.key.encode()))
         return st.builds(Run, versions=versions, sizes=st.lists(st.integers(1, 4), max_size=8))
 
     return is_row.flatmap(of_kind)

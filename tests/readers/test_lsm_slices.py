@@ -23,6 +23,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit, in_order
 from hudi_bridge.timeline.instant_range import ordering_time
 from hudi_bridge.tools.checks.examination import examine_storage
 from tests.support.compare import differences
+from tests.support.counting_files import CountingFileSystem
 from tests.support.lsm_tables import (
     ANSWERS,
     COMMIT_TIME,
@@ -194,6 +195,17 @@ def test_logs_of_a_write_that_has_not_completed_do_not_count(tmp_path: Path) -> 
     writer.native_log(at(2), ROWS)
     writer.pending(at(2))
     assert opened(writer).snapshot().to_table().num_rows == len(TWICE)
+
+
+def test_each_small_file_of_a_store_is_one_request(tmp_path: Path) -> None:
+    files = CountingFileSystem()
+    table = HudiTable.open(str(written(tmp_path).folder), files, UNRELEASED)
+    assert table.schema.names
+    for columns in (None, ["value"]):
+        requests = files.reset()
+        assert table.snapshot().to_table(columns)["value"].to_pylist() == list(ANSWERS[EVENT_TIME].values())
+        assert set(requests.by_file.values()) == {1}
+        assert requests.reads == 4
 
 
 def test_splits_are_read_elsewhere(tmp_path: Path) -> None:
