@@ -339,12 +339,16 @@ def _stored(slices: Sequence[_OpenSlice], columns: Sequence[str]) -> Iterator[pa
     """Yields the base rows of all slices with columns of the files; very small batches are joined."""
     names = tuple(dict.fromkeys(columns))
     batches: list[pa.RecordBatch] = []
+    row_bytes = 0.0
     for opened in slices:
         try:
             batches += opened.base.rows(names) if opened.base is not None else ()
         except PARQUET_ERRORS as error:
             raise _ReadAloneError(f"{opened.split.base_path} cannot be decoded") from error
-        if sum(batch.nbytes for batch in batches) >= _BATCH_BYTES:
+        rows = sum(batch.num_rows for batch in batches)
+        # Asking each batch for its size would take a fortieth of the time of the read.
+        row_bytes = row_bytes or sum(batch.nbytes for batch in batches) / max(1, rows)
+        if rows * row_bytes >= _BATCH_BYTES:
             yield from _concatenated(batches)
             batches = []
     yield from _concatenated(batches)
@@ -357,11 +361,16 @@ def _concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def small_groups(remaining: int, cores: int, *, materialized: bool = False) -> Iterator[int]:
     """Yields the numbers of small slices to read together, until all are covered.
 
-    The first groups are small so that rows arrive early, unless all rows are ``materialized`` before any is returned.
+    If all rows are ``materialized`` before any is returned, each core has as many groups as the others, all of about
+    one size. Otherwise the first groups are small, so that rows arrive early.
     """
-    max_size = min(MAX_SLICES, max(1, -(-remaining // (cores if materialized else 2 * cores))))
+    if materialized:
+        groups = min(remaining, cores * -(-remaining // (cores * MAX_SLICES)))
+        yield from (remaining * (number + 1) // groups - remaining * number // groups for number in range(groups))
+        return
+    max_size = min(MAX_SLICES, max(1, -(-remaining // (2 * cores))))
     doubled = accumulate(repeat(2), lambda a, b: a * b, initial=1)
-    ramp = repeat(max_size) if materialized else (size for same in doubled for size in repeat(same, cores))
+    ramp = (size for same in doubled for size in repeat(same, cores))
     while remaining > 0:
         size = min(remaining, max_size, next(ramp))
         yield size

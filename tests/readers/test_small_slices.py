@@ -227,11 +227,12 @@ def test_groups_are_all_slices_and_small_at_first(small: int, cores: int) -> Non
 
 
 @given(small=st.integers(1, 5000), cores=st.integers(1, 64))
-def test_groups_of_rows_that_are_held_are_large_at_once(small: int, cores: int) -> None:
-    first, *others = small_groups(small, cores, materialized=True)
-    assert first + sum(others) == small
-    assert first == min(MAX_SLICES, -(-small // cores))
-    assert all(size == first for size in others[:-1])
+def test_groups_of_rows_that_are_held_are_large_and_as_many_for_each_core(small: int, cores: int) -> None:
+    sizes = list(small_groups(small, cores, materialized=True))
+    assert sum(sizes) == small
+    assert max(sizes) <= min(MAX_SLICES, min(sizes) + 1)
+    assert len(sizes) % cores == 0 or len(sizes) == small
+    assert len(sizes) < small / MAX_SLICES + cores
 
 
 BLOOM_FILTER = "org.apache.hudi.bloomfilter"
