@@ -299,6 +299,7 @@ class HudiTable:
         Raises:
             QueryError: a key does not fit the record key fields, or a column does not exist.
             InstantNotReadableError: files of that instant were removed, or an earlier write has not completed.
+            UnsupportedTableError: the table has neither meta columns nor record key fields.
         """
         rows = self.query(as_of, on_files_gone=on_files_gone)
         return rows.get(keys, columns, partition_path=partition_path, meta_columns=meta_columns)

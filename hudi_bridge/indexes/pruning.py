@@ -90,9 +90,17 @@ class SplitSelection:
         """The splits of the record keys by the record index, None if it cannot answer.
 
         Only the partitions that it names are listed.
+
+        Raises:
+            UnsupportedTableError: rows of the table have no record keys, or keys whose text is not known.
         """
         plan = self.plan
-        if request.record_keys is None or not plan.context.skips_slices:
+        if request.record_keys is None:
+            return None
+        # An index may name no slice, and then nothing is read that would refuse. Rows of external files are in a record
+        # index by their positions.
+        _ = plan.context.key_columns
+        if not plan.context.skips_slices:
             return None
         groups = groups_of_keys(self.indexes.record_index, map(str, request.record_keys.to_pylist()), notes)
         if groups is None or not isinstance(plan, SnapshotPlan):

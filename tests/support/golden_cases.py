@@ -249,6 +249,11 @@ def golden_flink(release: str) -> tuple[GoldenQuery, ...]:
     return _asked("flink", f"answers_{release}")
 
 
+def golden_java_client(release: str) -> tuple[GoldenQuery, ...]:
+    """The queries of tables that Hudi's Java client wrote, as a release answered them (see golden/java_client.py)."""
+    return _asked("java_client", f"answers_{release}")
+
+
 def _asked(archive: str, answers: str = "answers") -> tuple[GoldenQuery, ...]:
     folders = sorted(_unpacked(ARCHIVES / f"{archive}.tar.xz").iterdir())
     return tuple(
