@@ -10,10 +10,10 @@ import sys
 from functools import partial
 
 from benchmarks import aims
-from benchmarks.readings import FLOOR, FLOOR_WITH_KEY, PEER
+from benchmarks.readings import FLOOR, FLOOR_WITH_KEY, NEWEST_PEER, PEER
 from benchmarks.run import add_options, chosen_cases, run_cases, size_of
 
-READERS = (PEER, FLOOR, FLOOR_WITH_KEY)
+READERS = (PEER, NEWEST_PEER, FLOOR, FLOOR_WITH_KEY)
 ROUNDS, MORE_ROUNDS = 4, 12
 
 

@@ -2,18 +2,27 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from benchmarks.measurement import checksum
+from benchmarks.reader_hudi_rs_0_6 import RustReads
 from benchmarks.reader_process import ReaderProcess, ReadFailedError, reader_process
-from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, FLOOR_WITH_KEY, OURS, PEER
+from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, FLOOR_WITH_KEY, NEWEST_PEER, OURS, PEER
+from benchmarks.rust_programs import READER, built
 from benchmarks.scenarios import Delivery, Read
 from benchmarks.spark_answers import spark_answers
+
+
+class Reads(Protocol):
+    """What answers for a reader: a process, or one for each read."""
+
+    def read(self, task: str, path: str, read: Read) -> dict[str, Any]:
+        """The answer of ``measurement``: ``time`` or ``check`` of a read."""
 
 
 class Contender:
@@ -25,7 +34,7 @@ class Contender:
     most_rounds: int | None = None
     """How often it is timed, where that is less than the others are."""
 
-    def __init__(self, name: str, process: ReaderProcess, *, reads_base_files: bool = False) -> None:
+    def __init__(self, name: str, process: Reads, *, reads_base_files: bool = False) -> None:
         self.name = name
         self.reads_base_files = reads_base_files
         self._process = process
@@ -50,6 +59,7 @@ class SparkContender(Contender):
     """
 
     most_rounds = 1
+    _process: ReaderProcess
 
     def check(self, path: str, read: Read) -> dict[str, Any]:
         """The answer, through Parquet files."""
@@ -73,21 +83,26 @@ class SparkContender(Contender):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    process: AbstractContextManager[ReaderProcess]
+    process: AbstractContextManager[Reads]
     contender: type[Contender] = Contender
     reads_base_files: bool = False
 
 
-NAMES = (OURS, PEER, FLOOR, FLOOR_WITH_KEY, DUCKDB, BUNDLE)
+NAMES = (OURS, PEER, NEWEST_PEER, FLOOR, FLOOR_WITH_KEY, DUCKDB, BUNDLE)
 """All readers; ours is always the first to be asked."""
 
 
 @contextmanager
 def running_contender(name: str) -> Iterator[Contender]:
-    """A reader whose process runs until the end of the context."""
+    """A reader whose process runs until the end of the context.
+
+    Raises:
+        NotBuiltError: the reader is a program that cannot be built here.
+    """
     kind = {
         OURS: lambda: _Kind(process=reader_process("benchmarks.reader_hudi_bridge")),
         PEER: lambda: _Kind(process=reader_process("benchmarks.reader_hudi_rs")),
+        NEWEST_PEER: lambda: _Kind(process=nullcontext(RustReads(built(READER)))),
         FLOOR: lambda: _Kind(process=reader_process("benchmarks.reader_pyarrow"), reads_base_files=True),
         FLOOR_WITH_KEY: lambda: _Kind(
             process=reader_process("benchmarks.reader_pyarrow", "with-key"), reads_base_files=True

@@ -6,7 +6,9 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks import rust_programs
 from benchmarks.hudi_bundle import BUNDLE
+from benchmarks.readings import NEWEST_PEER
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("pyarrow", "numpy", "duckdb", "hudi")
@@ -19,6 +21,7 @@ def facts() -> dict[str, str]:
         "processor": f"{os.cpu_count()} cores ({_processor()}), {memory / 1e9:.0f} GB, {platform.machine()}",
         "Python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
+        NEWEST_PEER: rust_programs.release(),
         "Hudi on Spark": BUNDLE.name,
         "commit": commit(),
         "load average before": f"{os.getloadavg()[0]:.2f}",

@@ -3,20 +3,21 @@
 import math
 from html import escape
 
-from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, OURS, PEER, Run
+from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, NEWEST_PEER, OURS, PEER, Run
 
 _SHAPES = {
     PEER: ("hudi", "M-4,0 L0,-4 L4,0 L0,4 Z"),
+    NEWEST_PEER: ("newest", "M-4,-3 L0,4 L4,-3 Z"),
     BUNDLE: ("spark", "M-3.5,-3.5 H3.5 V3.5 H-3.5 Z"),
     FLOOR: ("floor", "M-4,3 L0,-4 L4,3 Z"),
     DUCKDB: ("duckdb", "M-3.5,0 A3.5,3.5 0 1,0 3.5,0 A3.5,3.5 0 1,0 -3.5,0 Z"),
 }
 STYLE = """\
 text { font: 11px system-ui, sans-serif; fill: #24292f }
-.line { stroke: #d0d7de } .one { stroke: #57606a; stroke-width: 1.5 }
+.line { stroke: #d0d7de } .one { stroke: #57606a; stroke-width: 1.5 } .newest { fill: #cf222e }
 .hudi { fill: #bc4c00 } .spark { fill: #0969da } .floor { fill: #6e7781 } .duckdb { fill: #7d8b00 }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3 } .line { stroke: #3d444d } .one { stroke: #9198a1 }
+text { fill: #e6edf3 } .line { stroke: #3d444d } .one { stroke: #9198a1 } .newest { fill: #ff7b72 }
 .hudi { fill: #f0883e } .spark { fill: #58a6ff } .floor { fill: #9198a1 } .duckdb { fill: #c6d32f }
 }"""
 _LEFT, _WIDTH, _ROW, _TOP, _RIGHT = 240, 420, 15, 46, 20

@@ -8,13 +8,13 @@ import itertools
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 from hudi import HudiFileSlice, HudiReadOptions, HudiTable, HudiTableBuilder
 
 from benchmarks import measurement
 from benchmarks.scenarios import Read
+from benchmarks.store import as_object_store
 
 BATCH_ROWS = 8_192
 
@@ -32,19 +32,10 @@ def _options(read: Read) -> HudiReadOptions:
 def _open(path: str) -> HudiTable:
     if "://" not in path:
         return HudiTableBuilder.from_base_uri(path).build()
-    # A URI as pyarrow takes it: s3://KEY:SECRET@BUCKET/FOLDER?region=…&endpoint_override=…
-    parts = urlsplit(path)
-    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    options = {
-        "aws_access_key_id": parts.username or "",
-        "aws_secret_access_key": parts.password or "",
-        "aws_region": given["region"],
-        "aws_endpoint": f"http://{given['endpoint_override']}",
-        "aws_allow_http": "true",
-    }
+    location, options = as_object_store(path)
     # Its listing of metadata knows credentials only from the environment.
     os.environ.update({name.upper(): text for name, text in options.items()})
-    return HudiTableBuilder.from_base_uri(f"s3://{parts.hostname}{parts.path}").build()
+    return HudiTableBuilder.from_base_uri(location).build()
 
 
 class HudiRs:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-OURS, PEER, BUNDLE = "hudi-bridge", "hudi", "Hudi on Spark"
+OURS, PEER, NEWEST_PEER, BUNDLE = "hudi-bridge", "hudi", "hudi 0.6", "Hudi on Spark"
 FLOOR, FLOOR_WITH_KEY, DUCKDB = "pyarrow, base files", "pyarrow, base files with key", "DuckDB, base files"
 
 SAME, STALE = "same", "stale"

@@ -1,7 +1,8 @@
 """Times reads beside other readers: ``python -m benchmarks.run --size standard``, or ``run standard`` for one table.
 
 Every measurement runs in a process of its own, the readers in turns. Their answers are compared first; one that differs
-or is refused is shown as such. The results go to ``results/``: JSON, a page and a plot.
+or is refused is shown as such. A reader that cannot be built here is left out, which the results say. They go to
+``results/``: JSON, a page and a plot.
 """
 
 import argparse
@@ -12,10 +13,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks import aims, machine, page, plot
-from benchmarks.contenders import NAMES, running_contender
+from benchmarks.contenders import NAMES, Contender, running_contender
 from benchmarks.make_tables import default_cache
 from benchmarks.readings import BUNDLE, OURS, Line, Run
 from benchmarks.results_folder import keep, today
+from benchmarks.rust_programs import NotBuiltError
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.store import running_store
 from benchmarks.suite import BYTES_PER_SECOND, LATENCY_SECONDS, SIZES, Case, cases, make_all, of_scenario
@@ -38,8 +40,14 @@ def run_cases(
     tables = make_all(chosen, cache)
     facts = machine.facts()
     lines: list[Line] = []
+    contenders: list[Contender] = []
     with ExitStack() as stack:
-        contenders = [stack.enter_context(running_contender(name)) for name in NAMES if name in {OURS, *readers}]
+        for name in NAMES:
+            try:
+                contenders += [stack.enter_context(running_contender(name))] if name in {OURS, *readers} else []
+            except NotBuiltError as error:
+                facts[name] = f"left out: {error}"
+                print(f"{name} is left out: {error}", flush=True)
         store = stack.enter_context(running_store(cache, LATENCY_SECONDS, BYTES_PER_SECOND))
         for number, (case, table) in enumerate(zip(chosen, tables, strict=True), 1):
             reads = [read for read in case.reads if only is None or (case.name, read.name) in only]

@@ -48,6 +48,21 @@ class Store:
         return answer
 
 
+def as_object_store(uri: str) -> tuple[str, dict[str, str]]:
+    """A URI as ``pyarrow`` takes it, as the readers in Rust take it: without, and with the options of the store."""
+    # s3://KEY:SECRET@BUCKET/FOLDER?region=…&endpoint_override=…
+    parts = urlsplit(uri)
+    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    options = {
+        "aws_access_key_id": parts.username or "",
+        "aws_secret_access_key": parts.password or "",
+        "aws_region": given["region"],
+        "aws_endpoint": f"http://{given['endpoint_override']}",
+        "aws_allow_http": "true",
+    }
+    return f"s3://{parts.hostname}{parts.path}", options
+
+
 @contextmanager
 def running_store(root: Path, latency_seconds: float, bytes_per_second: float | None) -> Iterator[Store]:
     """A store on the folders below ``root``; None for a line without limit."""

@@ -5,17 +5,33 @@ import dataclasses
 import io
 import mmap
 import re
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from benchmarks import aims, measurement, page, plot, steps, turns
+from benchmarks import aims, measurement, page, plot, run, rust_programs, steps, turns
 from benchmarks.aims import MEASURES, Aims
 from benchmarks.contenders import Contender
+from benchmarks.reader_hudi_rs_0_6 import RustReads
 from benchmarks.reader_process import ReaderProcess, ReadFailedError
-from benchmarks.readings import BUNDLE, DUCKDB, FLOOR, FLOOR_WITH_KEY, OURS, PEER, SAME, STALE, Line, Reading, Run
+from benchmarks.readings import (
+    BUNDLE,
+    DUCKDB,
+    FLOOR,
+    FLOOR_WITH_KEY,
+    NEWEST_PEER,
+    OURS,
+    PEER,
+    SAME,
+    STALE,
+    Line,
+    Reading,
+    Run,
+)
 from benchmarks.recipes import Recipe
 from benchmarks.scenarios import FIRST_BATCH, FULL, ONE_PERCENT, Read
 from benchmarks.suite import SIZES, Case, cases
@@ -116,6 +132,49 @@ def test_the_check_fails_where_an_answer_is_gone() -> None:
     assert [(other.measure, other.found) for other in others] == [("speed", None), ("floor", None)]
 
 
+def test_what_is_recorded_of_a_reader_is_not_missed_where_it_is_left_out() -> None:
+    recorded = AIMS.recording(RUN.with_lines([line(NEWEST_PEER, 2.0)]))
+    assert recorded.reached["small"]["updates-10"]["all columns"]["speed 0.6"] == 2.0
+    assert not aims.shortfalls(recorded, RUN)
+    (actual,) = aims.shortfalls(recorded, RUN.with_lines([line(NEWEST_PEER, 1.4)]))
+    assert str(actual) == "updates-10, all columns: time of `hudi` 0.6 / ours is 1.40, was 2.00"
+
+
+def test_a_reader_that_cannot_be_built_is_left_out_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.rust_programs.shutil.which", lambda _: None)
+    rust_programs.built.cache_clear()
+    actual = run.run_cases([], tmp_path, size="small", rounds=1, readers={NEWEST_PEER})
+    assert actual.machine[NEWEST_PEER] == "left out: there is no cargo to build it"
+    assert "hudi 0.6 is left out" in capsys.readouterr().out
+
+
+def test_a_program_for_each_read_answers_as_a_process_does(tmp_path: Path) -> None:
+    rows = pa.table({"qty": [1, 2]})
+    with pa.ipc.new_stream(str(tmp_path / "rows"), rows.schema) as stream:
+        stream.write_table(rows)
+    program = tmp_path / "program"
+    program.write_text(f"""#!{sys.executable}
+import json, shutil, sys
+task, question = sys.argv[1], json.loads(sys.argv[2])
+if question["table"] == "gone":
+    sys.exit("first line\\nno such table")
+if "into" in question:
+    shutil.copy({str(tmp_path / "rows")!r}, question["into"])
+print(json.dumps({{"rows": 2, "question": question}}))
+""")
+    program.chmod(0o755)
+    reads = RustReads(program)
+    assert reads.read("check", "t", FULL) == measurement.checksum(rows.to_reader())
+    asked = reads.read("time", "s3://me:secret@tables/t?region=r&endpoint_override=host:1", ONE_PERCENT)["question"]
+    assert asked["table"] == "s3://tables/t"
+    assert asked["storage"]["aws_endpoint"] == "http://host:1"
+    assert (asked["columns"], asked["filters"], asked["delivery"]) == (None, [["qty", "<", 10]], "table")
+    with pytest.raises(ReadFailedError, match=r"\Ano such table\Z"):
+        reads.read("time", "gone", FULL)
+
+
 def test_what_is_recorded_holds_for_its_size_and_cases_only() -> None:
     recorded = AIMS.recording(RUN)
     slow = RUN.with_lines([line(OURS, 100.0)])
@@ -172,7 +231,7 @@ def test_the_page_shows_aims_ratios_and_reasons() -> None:
     text = page.markdown(RUN, AIMS.recording(RUN))
     assert "1,000 rows <&> more" in text
     assert "2 of 3 aims are met" in text
-    cells = "1.000 (1.200) | 90 | **1.80** (aim 2) | 1.25 (aim 1.4) | - | 0.90 (aim 1) | refused | 0.70"
+    cells = "1.000 (1.200) | 90 | **1.80** (aim 2) | - | 1.25 (aim 1.4) | - | 0.90 (aim 1) | - | refused | 0.70"
     assert f"| updates-10 | all columns | {cells} |" in text
     (refused,) = re.findall(r"\| Hudi on Spark \|.*", text)
     assert refused.count("|") == 9
@@ -187,7 +246,8 @@ def test_the_page_shows_what_was_recorded_if_it_is_another() -> None:
 
 
 def test_every_reader_and_measure_has_a_place_on_the_page() -> None:
-    of_all = run_of(*(line(name, 1.0, read="three columns") for name in (OURS, PEER, FLOOR, FLOOR_WITH_KEY, DUCKDB)))
+    readers = (OURS, PEER, NEWEST_PEER, FLOOR, FLOOR_WITH_KEY, DUCKDB)
+    of_all = run_of(*(line(name, 1.0, read="three columns") for name in readers))
     everything = Aims(aims={"*": {"*": dict.fromkeys(MEASURES, 1.0)}}, reached={})
     text = page.markdown(of_all, everything)
     for measure in MEASURES.values():
