@@ -1,12 +1,13 @@
 """The partitions of a table: their folders, the values of columns in their paths, and what a filter rules out.
 
 A partition is a folder with a file ``.hoodie_partition_metadata``. Folders in it are ignored, unless it is the folder
-of a partitioned table itself. A folder whose values cannot pass is not listed.
+of a partitioned table itself. A table without partition fields is one partition, also without that file, which hudi-rs
+does not write there. A folder whose values cannot pass is not listed.
 
 Whether a column is read from the path or from the files depends on the release and the query, and so does how the path
 is decoded. Only values that every row of a partition has rule it out: ``certain_values``.
 
-Source: ``HoodiePartitionMetadata`` and ``FileSystemBackedTableMetadata``;
+Source: ``HoodiePartitionMetadata``, ``FileSystemBackedTableMetadata`` and ``BaseHoodieTableFileIndex``;
 ``HoodieSparkUtils.parsePartitionColumnValues``, ``PartitionPathEncodeUtils`` and Spark's partition discovery;
 ``DefaultSource.createRelation`` and ``BaseFileOnlyRelation`` for the queries that read them.
 """
@@ -27,6 +28,7 @@ from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import HOODIE_FOLDER, PartitionFieldKind, QueryType, TableConfig, TableType
 from hudi_bridge.errors import CorruptTableError, StorageError
 from hudi_bridge.releases import PathColumns
+from hudi_bridge.splits.file_slice import is_data_file
 from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, PlanNotes
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState
@@ -203,11 +205,14 @@ def _list_folder(
     listing = list_directory(path)
     if not path and all(info.path != HOODIE_FOLDER for info in listing):
         raise StorageError(state.storage.shown_path, "list", f"the listing lacks {HOODIE_FOLDER}, which was read")
-    has_marker = is_partition(listing)
-    ends_here = has_marker and not within_partitions and (path != "" or not state.config.partition_fields)
+    is_whole_table = path == "" and not state.config.partition_fields
+    holds_rows = is_partition(listing) or (
+        is_whole_table and any(is_data_file(info.name) for info in listing if not info.is_dir)
+    )
+    ends_here = holds_rows and not within_partitions and (path != "" or is_whole_table)
     # A partition may have the name that the metadata of another table in the folder would have.
     ends_here = ends_here or path.rpartition("/")[2] == HOODIE_FOLDER
-    return _Folder(has_marker, [] if ends_here else folders_in(listing))
+    return _Folder(holds_rows, [] if ends_here else folders_in(listing))
 
 
 def partition_values(

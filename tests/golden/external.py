@@ -335,7 +335,7 @@ def _insert(spark: SparkSession, path: Path, table: Table) -> None:
     frame.coalesce(1).write.format("hudi").options(**options).mode("append").save(str(path))
 
 
-def ask(spark: SparkSession, folder: Path, table: Table) -> None:
+def ask(spark: SparkSession, folder: Path, *, has_metadata_table: bool) -> None:
     """Asks Hudi for the rows of a table, and keeps them."""
     path = folder / "table"
     (folder / "answers").mkdir()
@@ -344,7 +344,7 @@ def ask(spark: SparkSession, folder: Path, table: Table) -> None:
     for question in asked:
         spark.catalog.clearCache()
         answer: dict[str, Any] = {"kind": question.kind, "options": dict(question.options)}
-        options = {**question.options, "hoodie.metadata.enable": str(table.has_metadata_table).lower()}
+        options = {**question.options, "hoodie.metadata.enable": str(has_metadata_table).lower()}
         try:
             rows = spark.read.format("hudi").options(**options).load(str(path))
             save_rows(spark, rows, folder / "answers" / f"{question.stem}.parquet")
@@ -366,7 +366,7 @@ def write_table(spark: SparkSession, folder: Path, table: Table) -> None:
         writer.sync(sync)
     if table.inserts:
         _insert(spark, folder / "table", table)
-    ask(spark, folder, table)
+    ask(spark, folder, has_metadata_table=table.has_metadata_table)
 
 
 def main() -> None:

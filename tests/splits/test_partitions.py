@@ -238,6 +238,19 @@ def test_all_partitions_are_found_and_each_folder_is_listed_once() -> None:
     assert sorted(folders.listed) == ["", "a", "a/1", "a/2", "b", "b/1"]
 
 
+@pytest.mark.parametrize("has_marker", [True, False])
+def test_a_table_without_partition_fields_is_its_folder_alone(tmp_path: Path, has_marker: bool) -> None:
+    writer = TableWriter(folder=tmp_path / "t").create()
+    base = writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "x"}])
+    writer.commit(at(1), wrote=[base])
+    writer.base_file(at(1), [{"id": "b", "ts": 1, "value": "y"}], partition="below", file_id="f2-0")
+    if not has_marker:
+        (writer.folder / ".hoodie_partition_metadata").unlink()
+    table = HudiTable.open(writer.folder)
+    assert table.to_arrow(["id"]).to_pylist() == [{"id": "a"}]
+    assert table.read_optimized().to_table(["id"]).to_pylist() == [{"id": "a"}]
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_folders_that_a_filter_rules_out_are_not_listed(version: int) -> None:
     folders = Folders("a/1", "a/2", "b/1", "c/1")

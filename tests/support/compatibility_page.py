@@ -96,7 +96,7 @@ def sections() -> str:
         "Tables by what they are about and by the release of Hudi that wrote them (in brackets the table version). A",
         "number counts tables whose every query gives Hudi's rows; `+n` those where some query deliberately does",
         "not ([why](hudi-differences.md)), or where [Hudi itself fails](hudi-failures.md).",
-        "[Tables of Flink](#tables-of-flink) are not counted.",
+        "Tables of [Flink](#tables-of-flink) and of [hudi-rs](#tables-of-hudi-rs) are not counted.",
         "",
         *_by_writer(),
         "",

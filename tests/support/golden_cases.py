@@ -244,6 +244,11 @@ def golden_external() -> tuple[GoldenQuery, ...]:
     return _asked("external")
 
 
+def golden_rust_writer() -> tuple[GoldenQuery, ...]:
+    """The queries of tables that hudi-rs 0.6 wrote (see golden/rust_writer.py)."""
+    return _asked("rust_writer")
+
+
 def golden_flink(release: str) -> tuple[GoldenQuery, ...]:
     """The queries of tables that Flink wrote, as a release of Hudi on Spark answered them (see golden/flink.py)."""
     return _asked("flink", f"answers_{release}")

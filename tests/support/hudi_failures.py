@@ -22,6 +22,7 @@ from tests.support.golden_cases import (
     golden_flink,
     golden_queries,
     golden_read_options,
+    golden_rust_writer,
 )
 
 BEGIN = "<!-- failures of Hudi made by tests/support/compatibility_page.py: begin -->"
@@ -217,6 +218,7 @@ def failed_queries() -> Iterator[FailedQuery]:
         "base_formats": golden_base_formats(),
         "external": golden_external(),
         "read_options": golden_read_options(),
+        "rust_writer": golden_rust_writer(),
     }
     for archive, queries in archives.items():
         for query in queries:
@@ -229,7 +231,7 @@ def failed_queries() -> Iterator[FailedQuery]:
 
 
 def _release(archive: str, case: str) -> str:
-    if archive in ("base_formats", "external"):
+    if archive in ("base_formats", "external", "rust_writer"):
         return "1.2.0"
     digits = case.rpartition("_")[2].removeprefix("by")
     return f"0.{digits[1:3]}.{digits[3]}" if digits.startswith("0") else ".".join(digits)

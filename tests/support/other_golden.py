@@ -1,4 +1,4 @@
-"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, not of Parquet.
+"""Golden tables in archives of their own that every engine reads: bootstrapped, nested, external, not Parquet, of Rust.
 
 Each query has the options with which its table is opened.
 """
@@ -13,6 +13,7 @@ from tests.support.golden_cases import (
     golden_bootstrapped,
     golden_external,
     golden_nested,
+    golden_rust_writer,
 )
 
 INCLUDES_BEGIN = "Hudi 1.0.2 includes the beginning of the range"
@@ -55,6 +56,7 @@ OTHERS = {
             for query in golden_external()
             if query.case not in (WITHOUT_METADATA_TABLE, WITHOUT_ENDING)
         ),
+        *(OtherQuery(query, {}) for query in golden_rust_writer()),
     )
     if item.query.answer is not None
 }
@@ -71,6 +73,8 @@ CASES = (
     "names",
     "parts_v6",
     "inserted_v9",
+    "types_mor_v9",
+    "unpartitioned_mor_v9",
 )
 """The tables that are read with engines that take long to ask."""
 
