@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hudi_bridge.config import QueryType as QueryType
     from hudi_bridge.config import TableConfig as TableConfig
     from hudi_bridge.config import TableType as TableType
-    from hudi_bridge.dataset import BatchScanner as BatchScanner
     from hudi_bridge.dataset import HudiDataset as HudiDataset
     from hudi_bridge.errors import CorruptBaseFileError as CorruptBaseFileError
     from hudi_bridge.errors import CorruptLogFileError as CorruptLogFileError
@@ -42,7 +41,10 @@ if TYPE_CHECKING:
     from hudi_bridge.merge.custom_payload import RecordPayload as RecordPayload
     from hudi_bridge.merge.custom_payload import VersionToMerge as VersionToMerge
     from hudi_bridge.options import OnFilesGone as OnFilesGone
+    from hudi_bridge.scanner import BatchScanner as BatchScanner
     from hudi_bridge.schema.infer import SchemaProposal as SchemaProposal
+    from hudi_bridge.schema.variant_paths import VariantPath as VariantPath
+    from hudi_bridge.schema.variant_paths import variant_path as variant_path
     from hudi_bridge.split_reader import RealtimeCompactedReader as RealtimeCompactedReader
     from hudi_bridge.split_reader import open_reader as open_reader
     from hudi_bridge.splits.file_slice import BaseFile as BaseFile
@@ -67,7 +69,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Action": "hudi_bridge.timeline.instant",
     "BaseFile": "hudi_bridge.splits.file_slice",
-    "BatchScanner": "hudi_bridge.dataset",
+    "BatchScanner": "hudi_bridge.scanner",
     "ChangeFormat": "hudi_bridge.changes.split",
     "ChangeSplit": "hudi_bridge.changes.split",
     "CorruptBaseFileError": "hudi_bridge.errors",
@@ -110,8 +112,10 @@ _HOMES = {
     "TableType": "hudi_bridge.config",
     "Timeline": "hudi_bridge.timeline.timeline",
     "UnsupportedTableError": "hudi_bridge.errors",
+    "VariantPath": "hudi_bridge.schema.variant_paths",
     "VersionToMerge": "hudi_bridge.merge.custom_payload",
     "open_reader": "hudi_bridge.split_reader",
+    "variant_path": "hudi_bridge.schema.variant_paths",
 }
 
 __all__ = list(_HOMES)

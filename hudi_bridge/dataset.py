@@ -4,13 +4,11 @@ The filter is applied exactly. A query is planned once; each scan reads the file
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
-from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +20,7 @@ from hudi_bridge.common.imports import needing_extra
 from hudi_bridge.common.operations import operation, watched_work
 from hudi_bridge.common.threads import REQUESTS_AT_ONCE, map_in_threads
 from hudi_bridge.config import QueryType
-from hudi_bridge.errors import DataFileGoneError, HudiReadError, InstantNotReadableError, QueryError
+from hudi_bridge.errors import HudiReadError, QueryError
 from hudi_bridge.indexes.explain import Explanation, explained
 from hudi_bridge.indexes.pruning import SplitSelection
 from hudi_bridge.logformat.scan import SkippedBlocks
@@ -30,172 +28,23 @@ from hudi_bridge.readers.completion_times import with_commits_of_filter
 from hudi_bridge.readers.filters import RecordKey, spellings_of
 from hudi_bridge.readers.log_scan import read_live_blocks
 from hudi_bridge.readers.request import RowRequest, column_names, referenced_columns
+from hudi_bridge.scanner import BatchGenerator, BatchScanner, Projection, Replanning, in_memory
+from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.meta_columns import own_columns
+from hudi_bridge.schema.variant_paths import VariantPath
 from hudi_bridge.split_reader import iter_splits, read_extent
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.planner import QueryPlan, Split
 from hudi_bridge.splits.split import ReadContext, sizes_of
 
-_Result = TypeVar("_Result")
-Columns = Sequence[str] | Mapping[str, pc.Expression] | None
-BatchGenerator = Generator[pa.RecordBatch, None, None]
+Columns = Sequence[str] | Mapping[str, pc.Expression | VariantPath] | None
 _OPTIONS_OF_ARROW = frozenset(
     ("batch_size", "batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata", "memory_pool")
 )
 """The scan options that only tune Arrow's own readers."""
-_FILES_GONE = (DataFileGoneError, InstantNotReadableError)
-_MOST_REPLANS = 3
 _LOG = logging.getLogger(__name__)
 _MERGED = "a dataset of merged file slices"
 _NOT_BY_ARROW = "a HudiDataset is read by its own methods, not by scans of Arrow's"
-
-
-class Replanning:
-    """Repeats the reads of one query, which may run at the same time, until the first of them has given out rows.
-
-    From then on, the plan stays: rows of two instants are never mixed, not even in a join of a query with itself.
-    """
-
-    def __init__(self, plan_again: Callable[[HudiReadError], None]) -> None:
-        """``plan_again`` is called before a repetition, with the error, which it raises if it cannot plan again."""
-        self._plan_again = plan_again
-        self._lock = Lock()
-        self._plans = 0
-        self._is_fixed = False
-
-    def whole(self, read: Callable[[], _Result]) -> _Result:
-        """The result of a read that gives out all rows together.
-
-        Raises:
-            DataFileGoneError: files were gone, and no other plan could be made.
-            InstantNotReadableError: likewise.
-        """
-        while True:
-            plan = self._plans
-            try:
-                result = read()
-            except _FILES_GONE as error:
-                self._replace(plan, error)
-                continue
-            if self._fixes(plan):
-                return result
-
-    def batches(self, read: Callable[[], BatchGenerator]) -> BatchGenerator:
-        """The batches of a read, which begins again only if no row was given out.
-
-        Raises:
-            DataFileGoneError: files were gone, and no other plan could be made or rows had been given out.
-            InstantNotReadableError: likewise.
-        """
-        while True:
-            plan, is_given = self._plans, False
-            try:
-                with closing(read()) as batches:
-                    for batch in batches:
-                        if not is_given and batch.num_rows and not self._fixes(plan):
-                            break
-                        is_given = is_given or batch.num_rows > 0
-                        yield batch
-                    else:
-                        if is_given or self._fixes(plan):
-                            return
-            except _FILES_GONE as error:
-                if is_given:
-                    raise
-                self._replace(plan, error)
-
-    def _fixes(self, plan: int) -> bool:
-        """Whether a read may give out what it has read by a plan; then all others keep to that plan."""
-        with self._lock:
-            if plan == self._plans:
-                self._is_fixed = True
-            return plan == self._plans
-
-    def _replace(self, plan: int, error: HudiReadError) -> None:
-        """Plan again, unless another read has done so since this plan."""
-        with self._lock:
-            if plan != self._plans:
-                return
-            if self._is_fixed or self._plans == _MOST_REPLANS:
-                raise error
-            self._plan_again(error)
-            self._plans += 1
-
-
-class BatchScanner:
-    """A scan of record batches, already filtered and projected; each method reads them again.
-
-    It has the methods of ``pyarrow.dataset.Scanner``, but is not a subclass: Arrow's scanner reads ahead in threads
-    that keep running if a consumer stops early, and Arrow's C++ code crashes on a subclass without its internal state.
-    Arrow and other libraries read this class as an Arrow C stream. Reading raises like ``HudiDataset.to_batches``.
-
-    Made by ``HudiDataset.scanner``.
-    """
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        read: Callable[[], BatchGenerator],
-        replanning: Replanning | None = None,
-        read_all: Callable[[], BatchGenerator] | None = None,
-    ) -> None:
-        """A scan of the batches of ``read``, which have the given schema; ``read_all`` reads all of them at once."""
-        self._schema = schema
-        self._read = read
-        self._read_all = read if read_all is None else read_all
-        self._replanning = replanning
-
-    @property
-    def projected_schema(self) -> pa.Schema:
-        """The columns of the batches."""
-        return self._schema
-
-    @property
-    def dataset_schema(self) -> pa.Schema:
-        """The columns of the batches."""
-        return self._schema
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The batches, as they are consumed."""
-        batches = self._read() if self._replanning is None else self._replanning.batches(self._read)
-        return pa.RecordBatchReader.from_batches(self._schema, batches)
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches, as they are consumed."""
-        return iter(self.to_reader())
-
-    def to_table(self) -> pa.Table:
-        """All rows."""
-        return self._whole(lambda: pa.RecordBatchReader.from_batches(self._schema, self._read_all()).read_all())
-
-    def head(self, num_rows: int) -> pa.Table:
-        """The first rows to arrive; no more is read than they need."""
-        return self._whole(lambda: self._head(num_rows))
-
-    def _head(self, num_rows: int) -> pa.Table:
-        rows, missing = [], num_rows
-        with closing(self._read()) as batches:
-            while missing > 0 and (batch := next(batches, None)) is not None:
-                rows.append(batch.slice(0, missing))
-                missing -= rows[-1].num_rows
-        return pa.Table.from_batches(rows, schema=self._schema)
-
-    def count_rows(self) -> int:
-        """The number of rows."""
-        return self._whole(lambda: sum(batch.num_rows for batch in self._read_all()))
-
-    def _whole(self, read: Callable[[], _Result]) -> _Result:
-        """The result of a read that gives out nothing before its end, and so can be planned again."""
-        return read() if self._replanning is None else self._replanning.whole(read)
-
-    def take(self, indices: Any) -> pa.Table:
-        """Not offered: the rows of a merged table have no fixed order."""
-        del indices
-        raise QueryError("take", "row numbers", "a filter; the rows of a table have no fixed order")
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """All rows as an Arrow C stream."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
 
 
 class HudiDataset(ds.FileSystemDataset):
@@ -304,7 +153,7 @@ class HudiDataset(ds.FileSystemDataset):
         if self.query_type is QueryType.CHANGES:
             raise QueryError("explain", "changes, which compare states of file slices", "a query for rows")
         names = own_columns(self.schema.names) if columns is None and not meta_columns else self._names(columns)
-        request, notes = self._request(names, filter), PlanNotes()
+        request, notes = self._with_paths(self._request(names, filter), columns), PlanNotes()
         slices = [file_slice for split in self._selection.select(request, notes=notes) for file_slice in split.slices]
         extents = map_in_threads(partial(read_extent, self._storage, request=request), slices, REQUESTS_AT_ONCE)
         return explained(self._plan, request, zip(slices, extents, strict=True), notes)
@@ -375,6 +224,8 @@ class HudiDataset(ds.FileSystemDataset):
     ) -> BatchScanner:
         """A scan of some columns, or of expressions over columns, for the rows that pass the filter.
 
+        An expression may be a ``variant_path``, too: the values at a path of a VARIANT column.
+
         Without ``columns`` and ``meta_columns``, Hudi's own columns are left out, and those of images of changes.
         ``to_table``, ``to_batches`` and ``head`` take the same arguments.
 
@@ -391,19 +242,19 @@ class HudiDataset(ds.FileSystemDataset):
             is_changes = self.query_type is QueryType.CHANGES
             columns = own_images(self.schema) if is_changes else own_columns(self.schema.names)
         names = self._names(columns)
-        request = self._request(names, filter)
+        request = self._with_paths(self._request(names, filter), columns)
         schema = pa.schema(list(map(self.schema.field, names)))
         read = partial(self._batches, request, use_threads=use_threads)
         read_all = partial(self._batches, replace(request, is_materialized=True), use_threads=use_threads)
         if not isinstance(columns, Mapping):
             return BatchScanner(schema, read, self._replanning, read_all)
-        expressions = dict(columns)
-        projected = _in_memory(schema.empty_table()).to_table(columns=expressions).schema
+        projection = Projection(dict(columns), self._storage.shown_path)
+        projected = projection.of(schema.empty_table()).schema
         return BatchScanner(
             projected,
-            lambda: _projected(read(), expressions),
+            lambda: projection.of_batches(read()),
             self._replanning,
-            lambda: _projected(read_all(), expressions),
+            lambda: projection.of_batches(read_all()),
         )
 
     def to_batches(  # type: ignore[override]
@@ -493,11 +344,11 @@ class HudiDataset(ds.FileSystemDataset):
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """All rows, sorted, in memory."""
-        return _in_memory(self.to_table().sort_by(sorting, **options))
+        return in_memory(self.to_table().sort_by(sorting, **options))
 
     def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> ds.InMemoryDataset:
         """The rows joined with those of another dataset, in memory."""
-        return _in_memory(self.to_table().join(_table_of(right_dataset), *arguments, **options))
+        return in_memory(self.to_table().join(_table_of(right_dataset), *arguments, **options))
 
     def join_asof(
         self,
@@ -511,7 +362,7 @@ class HudiDataset(ds.FileSystemDataset):
         """The rows joined as of a column with those of another dataset, in memory; both are sorted first."""
         left = self.to_table().sort_by(on)
         right = _table_of(right_dataset).sort_by(right_on or on)
-        return _in_memory(left.join_asof(right, on, by, tolerance, right_on, right_by))
+        return in_memory(left.join_asof(right, on, by, tolerance, right_on, right_by))
 
     def take(self, indices: Any, **_: Any) -> pa.Table:  # type: ignore[override]
         """Not offered: the rows of a merged table have no fixed order."""
@@ -559,8 +410,25 @@ class HudiDataset(ds.FileSystemDataset):
             return list(self.schema.names)
         if not isinstance(columns, Mapping):
             return list(column_names(columns))
-        used = {name for expression in columns.values() for name in referenced_columns(expression, self.schema)}
+        used = {name for expression in columns.values() for name in self._used(expression)}
         return [name for name in self.schema.names if name in used] or self.schema.names[:1]
+
+    def _used(self, expression: pc.Expression | VariantPath) -> tuple[str, ...]:
+        if not isinstance(expression, VariantPath):
+            return referenced_columns(expression, self.schema)
+        name = expression.column
+        if self.schema.get_field_index(name) < 0 or not is_variant(self.schema.field(name)):
+            variants = [field.name for field in self.schema if is_variant(field)]
+            raise QueryError("columns", f"a path of {name!r}", f"VARIANT columns: {', '.join(variants) or 'none'}")
+        return (name,)
+
+    def _with_paths(self, request: RowRequest, columns: Columns) -> RowRequest:
+        """The request with the paths of VARIANT columns of which nothing else is used."""
+        values = columns.values() if isinstance(columns, Mapping) else ()
+        whole = {*request.filter_columns}
+        whole.update(name for value in values if not isinstance(value, VariantPath) for name in self._used(value))
+        paths = (value for value in values if isinstance(value, VariantPath) and value.column not in whole)
+        return replace(request, variant_paths=tuple(paths))
 
     def _combined(self, given: Any) -> pc.Expression | None:
         # Python evaluates a condition between constants to a bool.
@@ -607,17 +475,7 @@ class HudiDataset(ds.FileSystemDataset):
         return iter_splits(self._storage, splits, request, use_threads=use_threads)
 
 
-def _projected(batches: BatchGenerator, expressions: dict[str, pc.Expression]) -> BatchGenerator:
-    with closing(batches):
-        for batch in batches:
-            yield from _in_memory(pa.Table.from_batches([batch])).to_table(columns=expressions).to_batches()
-
-
 def _table_of(other: Any) -> pa.Table:
     """All rows of a dataset, or of anything that Arrow can convert to a table."""
     table: pa.Table = other.to_table() if isinstance(other, ds.Dataset) else pa.table(other)
     return table
-
-
-def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
-    return ds.InMemoryDataset(table)  # type: ignore[call-arg]

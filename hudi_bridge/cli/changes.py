@@ -35,8 +35,8 @@ from hudi_bridge.cli.output import (
     write_stream,
 )
 from hudi_bridge.cli.terminal import print_note
-from hudi_bridge.dataset import BatchScanner
 from hudi_bridge.errors import QueryError
+from hudi_bridge.scanner import BatchScanner
 from hudi_bridge.table import HudiTable
 
 _EXPECTED = "the state of changes of this table, as --state-file writes it"

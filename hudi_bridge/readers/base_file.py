@@ -26,6 +26,7 @@ from hudi_bridge.readers.request import RowRequest, rule_of
 from hudi_bridge.readers.split_columns import plan_file_evolution, record_keys, with_path_columns, without_path_columns
 from hudi_bridge.schema.evolve import Evolution, StoredAs
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS, RECORD_KEY_COLUMN
+from hudi_bridge.schema.variant_paths import VariantPath, part_to_read
 from hudi_bridge.splits.notes import warn_of_missing_meta_columns
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.ranges import FileOfRanges
@@ -139,18 +140,34 @@ class OpenBaseFile(ABC):
         """The least and greatest text of a top-level column in a row group; None if the statistics lack them."""
         return None
 
-    def view(self, columns: Iterable[str], *, materialized: bool = False) -> "BaseFileColumns":
-        """Some of the query's columns of the file; ``materialized`` if the caller keeps all rows, so that batches are
-        larger.
+    def leaf_columns(self, column: str) -> Sequence[str]:  # noqa: ARG002 - of formats that read leaves
+        """The names by which ``batches`` reads the leaves of a top-level column one by one, in order; none if it does
+        not.
         """
-        return BaseFileColumns(self, self._split, tuple(columns), materialized=materialized)
+        return ()
+
+    def view(
+        self, columns: Iterable[str], *, materialized: bool = False, variant_paths: Sequence[VariantPath] = ()
+    ) -> "BaseFileColumns":
+        """Some of the query's columns of the file; ``materialized`` if the caller keeps all rows, so that batches are
+        larger. Of VARIANT columns with ``variant_paths``, the values may have these paths alone.
+        """
+        return BaseFileColumns(
+            self, self._split, tuple(columns), materialized=materialized, variant_paths=variant_paths
+        )
 
 
 class BaseFileColumns:
     """Some of the query's columns of a base file, in the given order and with the query's types."""
 
     def __init__(
-        self, base: OpenBaseFile, split: RealtimeFileSplit, columns: tuple[str, ...], *, materialized: bool
+        self,
+        base: OpenBaseFile,
+        split: RealtimeFileSplit,
+        columns: tuple[str, ...],
+        *,
+        materialized: bool,
+        variant_paths: Sequence[VariantPath] = (),
     ) -> None:
         context = split.context
         self.schema = pa.schema([context.schema.field(name) for name in columns])
@@ -169,6 +186,20 @@ class BaseFileColumns:
             base.path,
             stored_as=base.stored_as,
         )
+        self._leaves: dict[str, tuple[str, ...]] = {}
+        if variant_paths:
+            self._read_in_part(variant_paths)
+
+    def _read_in_part(self, paths: Sequence[VariantPath]) -> None:
+        """Reads of shredded columns only what the paths within them need."""
+        parts = {}
+        for column, source in self._evolution.rebuilt.items():
+            steps = {path.steps for path in paths if path.column == column}
+            leaves = self._base.leaf_columns(source) if steps else ()
+            if leaves:
+                parts[source], numbers = part_to_read(self._base.arrow_schema.field(source).type, steps)
+                self._leaves[source] = tuple(leaves[number] for number in numbers)
+        self._evolution = self._evolution.of_parts(parts)
 
     def matching_row_groups(self, request: RowRequest) -> list[int]:
         """The row groups that may have rows that pass the filter, by statistics.
@@ -208,6 +239,15 @@ class BaseFileColumns:
         """The columns of the file in stored batches."""
         return self._evolution.file_columns
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether columns are read in part, so that stored batches of other views do not fit."""
+        return bool(self._leaves)
+
+    def names_to_read(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The names by which columns of the file are read: of those that are read in part, the leaves."""
+        return tuple(leaf for name in columns for leaf in self._leaves.get(name, (name,)))
+
     def has_columns_of(self, other: "BaseFileColumns") -> bool:
         """Whether stored batches have all file columns that ``other`` needs."""
         return set(other._evolution.file_columns).issubset(self._evolution.file_columns)  # noqa: SLF001 - of this class
@@ -246,7 +286,7 @@ class BaseFileColumns:
     def rows_per_batch(self, row_group: int, columns: Iterable[str]) -> int:
         """The number of rows for which some top-level columns of the file take a few megabytes."""
         rows = max(1, self.rows_of(row_group))
-        leaves = self._base.leaf_bytes(row_group, columns)
+        leaves = self._base.leaf_bytes(row_group, self.names_to_read(columns))
         widths = [max(_MIN_VALUE_BYTES, size // rows) for size in leaves]
         size = max(self._batch_bytes, len(widths) * _COLUMN_BYTES)
         return min(ROWS_PER_BATCH, max(_MIN_BATCH_ROWS, size // max(1, sum(widths))))
@@ -257,7 +297,7 @@ class BaseFileColumns:
 
     def stored_bytes(self, row_group: int, columns: Iterable[str]) -> int:
         """The stored size of top-level columns in a row group, in bytes."""
-        return self._base.stored_bytes(row_group, columns)
+        return self._base.stored_bytes(row_group, self.names_to_read(columns))
 
     def stored_batches(
         self, row_group: int, rows_per_batch: int | None = None, columns: tuple[str, ...] | None = None
@@ -273,7 +313,8 @@ class BaseFileColumns:
         names = self._evolution.file_columns if columns is None else columns
         expected, rows = self.rows_of(row_group), 0
         most_rows = self.rows_per_batch(row_group, names) if rows_per_batch is None else rows_per_batch
-        for batch in self._base.batches(row_group, names, most_rows, self._following.get(row_group)):
+        stored_names = self.names_to_read(names)
+        for batch in self._base.batches(row_group, stored_names, most_rows, self._following.get(row_group)):
             rows += batch.num_rows
             yield batch
         # A damaged page may end a column early without an error.
@@ -427,7 +468,7 @@ def selected_rows(
     rows, parts_of_positions = 0, [np.empty(0, dtype=np.int64)]
     columns = selector_view.file_columns
     rest = tuple(name for name in view.file_columns if name not in columns)
-    if rest and selector_view.stored_bytes(group, (*columns, *rest)) <= _SMALL_BYTES:
+    if rest and not view.is_partial and selector_view.stored_bytes(group, (*columns, *rest)) <= _SMALL_BYTES:
         # A second request would take longer than the bytes.
         columns, rest = (*columns, *rest), ()
     buffer: list[pa.RecordBatch] | None = [] if columns else None

@@ -52,7 +52,10 @@ class FilesOfSlice:
     def _columns(self) -> tuple[str, ...]:
         """The columns to read, as far as they are known without the footer."""
         context, request = self.read.context, self.read.request
-        names = [*request.needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
+        # The reader fetches what it reads of columns that it reads in part.
+        partial_columns = () if self.read.has_logs else {path.column for path in request.variant_paths}
+        needed = [name for name in request.needed if name not in partial_columns]
+        names = [*needed, *((COMMIT_TIME_COLUMN,) if context.commit_times is not None else ())]
         if self.read.has_logs:
             names += self.read.columns
             names += context.key_columns

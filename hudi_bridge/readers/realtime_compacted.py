@@ -217,7 +217,7 @@ class BaseFileReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows that pass the filter, in the order of the base file."""
         with _open(self._read, self._base_path, keep_footer=self._selects) as base:
-            view = base.view(self._read.request.needed, materialized=self._read.request.keeps_batches)
+            view = self._view(base)
             selector = self._selector(base)
             groups = groups_without_logs(view, self._read.request, selector)
             if selector is not None:
@@ -230,10 +230,14 @@ class BaseFileReader:
     def extent(self) -> ReadExtent:
         """How much of the base file a read takes, by its footer."""
         with _open(self._read, self._base_path, keep_footer=self._selects) as base:
-            view, selector = base.view(self._read.request.needed), self._selector(base)
+            view, selector = self._view(base), self._selector(base)
             groups = groups_without_logs(view, self._read.request, selector)
             selector_columns = () if selector is None else base.view(selector.columns).file_columns
-            return extent(base, groups, (*selector_columns, *view.file_columns))
+            return extent(base, groups, (*selector_columns, *view.names_to_read(view.file_columns)))
+
+    def _view(self, base: OpenBaseFile) -> BaseFileColumns:
+        request = self._read.request
+        return base.view(request.needed, materialized=request.keeps_batches, variant_paths=request.variant_paths)
 
     def _selector(self, base: OpenBaseFile) -> RowSelector | None:
         return RowSelector(base, self._read.request) if self._selects else None

@@ -15,6 +15,7 @@ from hudi_bridge.merge.arrays import Booleans, Column
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.readers.filters import allowed_values, keys_of_filter
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.schema.variant_paths import VariantPath
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
@@ -37,6 +38,8 @@ class RowRequest:
         has_positions: whether the filter refers to columns by position.
         record_keys: if given, only rows with these keys that pass the filter are returned.
         is_materialized: whether the caller keeps all rows in memory, so that more may be read ahead than for a stream.
+        variant_paths: VARIANT columns with the paths that the caller uses; a reader may leave other paths out of the
+            values, unless it merges them.
     """
 
     columns: tuple[str, ...]
@@ -45,6 +48,7 @@ class RowRequest:
     has_positions: bool = False
     record_keys: "Column | None" = None
     is_materialized: bool = False
+    variant_paths: tuple[VariantPath, ...] = ()
 
     @classmethod
     def of(
@@ -107,7 +111,8 @@ class RowRequest:
     def narrowed(self, condition: pc.Expression, schema: pa.Schema) -> "RowRequest":
         """The same request with a further condition; ``schema`` is the table's."""
         combined = condition if self.row_filter is None else self.row_filter & condition
-        return replace(RowRequest.of(schema, self.columns, combined), record_keys=self.record_keys)
+        narrowed = RowRequest.of(schema, self.columns, combined)
+        return replace(narrowed, record_keys=self.record_keys, variant_paths=self.variant_paths)
 
     def passes(self, rows: pa.RecordBatch) -> Booleans:
         """A mask of the rows that pass the filter; the rows need its columns."""

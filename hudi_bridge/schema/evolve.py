@@ -144,6 +144,25 @@ class Evolution:
         arrays = [self._evolved(column, batch) for column in self.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.query_schema)
 
+    @property
+    def rebuilt(self) -> Mapping[str, str]:
+        """The column of the file for each column of the query that is a VARIANT, which the file has shredded."""
+        return {column.field.name: column.source for column in self.columns if column.is_rebuilt and column.source}
+
+    def of_parts(self, parts: Mapping[str, ArrowType]) -> "Evolution":
+        """The same conversion if the file's shredded columns are read in part, with these types."""
+        columns = tuple(
+            replace(
+                column,
+                source_type=parts[column.source],
+                step=plan_shredded(parts[column.source], column.field.type, column.field.name, self.path),
+            )
+            if column.source is not None and column.source in parts
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
+
     def _evolved(self, column: _Column, batch: pa.RecordBatch) -> Array:
         if column.default is not None:
             return repeated(column.default, batch.num_rows)

@@ -34,12 +34,12 @@ VARIANT_PARTS = pa.struct([(METADATA, pa.binary()), (VALUE, pa.binary())])
 """The type of a VARIANT column."""
 _VARIANT_NULL, _EMPTY = b"\x00", b""
 
-_SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
+SHORT_STRING, OBJECT, ARRAY = 1, 2, 3
 """Basic types: the lowest two bits of a value."""
-_BASIC_BITS, _BASIC_MASK = 2, 3
-_TRUE, _FALSE, _BINARY, _STRING = 1, 2, 15, 16
+BASIC_BITS, BASIC_MASK = 2, 3
+TRUE, FALSE, BINARY, STRING = 1, 2, 15, 16
 """Types of primitive values, whose lowest two bits are 0."""
-_FIXED_TYPES: Mapping[pa.DataType, tuple[int, int]] = {
+FIXED_TYPES: Mapping[pa.DataType, tuple[int, int]] = {
     pa.int8(): (3, 1),
     pa.int16(): (4, 2),
     pa.int32(): (5, 4),
@@ -55,7 +55,7 @@ _FIXED_TYPES: Mapping[pa.DataType, tuple[int, int]] = {
     pa.uuid(): (20, 16),
 }
 """The type of a primitive value and its width in bytes, which are those of Arrow."""
-_DECIMAL_TYPES = ((9, 8, 4), (18, 9, 8), (38, 10, 16))
+DECIMAL_TYPES = ((9, 8, 4), (18, 9, 8), (38, 10, 16))
 """The most digits, the type and the width of decimals."""
 _MAX_SHORT = 63
 _MAX_ONE_BYTE = 255
@@ -90,8 +90,8 @@ class ShreddedVariant:
             nulls: Array = pa.nulls(len(structs), self.target)
             return nulls
         metadata: Array = pc.struct_field(structs, [self.metadata])
-        _require(metadata.null_count == structs.null_count, "a null in metadata", "the names of fields")
-        values = self.group.encoded(structs, _Names.of(metadata)).fill_null(_VARIANT_NULL)
+        require(metadata.null_count == structs.null_count, "a null in metadata", "the names of fields")
+        values = self.group.encoded(structs, Names.of(metadata)).fill_null(_VARIANT_NULL)
         parts = {METADATA: metadata, VALUE: values}
         children = [parts[field.name].cast(field.type) for field in self.target]
         mask = structs.is_null() if structs.null_count else None
@@ -127,7 +127,7 @@ def plan_shredded(stored: ArrowType, target: ArrowType, column: str, path: str) 
 class _Encoder(Protocol):
     """Encodes typed values; those of objects take further fields from ``stored`` values, others do not allow these."""
 
-    def encoded(self, typed: Any, stored: Array | None, names: "_Names", /) -> Array: ...  # noqa: ANN401 - of any type
+    def encoded(self, typed: Any, stored: Array | None, names: "Names", /) -> Array: ...  # noqa: ANN401 - of any type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class _Group:
     typed: int | None
     encoder: _Encoder | None
 
-    def encoded(self, structs: pa.StructArray, names: "_Names") -> Array:
+    def encoded(self, structs: pa.StructArray, names: "Names") -> Array:
         """The encoded values of a struct array; null where both are null or the struct is."""
         stored: Array | None = None
         if self.value is not None:
@@ -180,12 +180,12 @@ def _encoder(kind: ArrowType, column: str, path: str) -> _Encoder:
     if _as_binary(kind) is not None:
         return _Texts(is_text=pa.types.is_string(kind) or pa.types.is_large_string(kind))
     if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision:
-        for digits, primitive, width in _DECIMAL_TYPES:
+        for digits, primitive, width in DECIMAL_TYPES:
             if kind.precision <= digits:
-                return _Numbers(prefix=bytes((primitive << _BASIC_BITS, kind.scale)), width=width)
-    if kind in _FIXED_TYPES:
-        primitive, width = _FIXED_TYPES[kind]
-        return _Numbers(prefix=bytes((primitive << _BASIC_BITS,)), width=width)
+                return _Numbers(prefix=bytes((primitive << BASIC_BITS, kind.scale)), width=width)
+    if kind in FIXED_TYPES:
+        primitive, width = FIXED_TYPES[kind]
+        return _Numbers(prefix=bytes((primitive << BASIC_BITS,)), width=width)
     raise _unsupported(column, path, f"values of type {kind}")
 
 
@@ -202,10 +202,10 @@ def _unsupported(column: str, path: str, actual: str) -> SchemaEvolutionError:
 class _Flags:
     """Truth values, which are types of their own."""
 
-    def encoded(self, typed: Array, stored: Array | None, _names: "_Names") -> Array:
+    def encoded(self, typed: Array, stored: Array | None, _names: "Names") -> Array:
         _require_one(typed, stored)
         flags = typed.fill_null(pa.scalar(value=False)).to_numpy(zero_copy_only=False)
-        content = np.where(flags, _TRUE << _BASIC_BITS, _FALSE << _BASIC_BITS).astype(np.uint8)
+        content = np.where(flags, TRUE << BASIC_BITS, FALSE << BASIC_BITS).astype(np.uint8)
         return _array(content, np.arange(len(typed) + 1, dtype=np.int64), _validity(typed))
 
 
@@ -216,7 +216,7 @@ class _Numbers:
     prefix: bytes
     width: int
 
-    def encoded(self, typed: Array, stored: Array | None, _names: "_Names") -> Array:
+    def encoded(self, typed: Array, stored: Array | None, _names: "Names") -> Array:
         _require_one(typed, stored)
         count, size = len(typed), len(self.prefix) + self.width
         content = np.zeros((count, size), np.uint8)
@@ -236,15 +236,15 @@ class _Texts:
 
     is_text: bool
 
-    def encoded(self, typed: Array, stored: Array | None, _names: "_Names") -> Array:
+    def encoded(self, typed: Array, stored: Array | None, _names: "Names") -> Array:
         _require_one(typed, stored)
         lengths = _ints(pc.binary_length(typed))
         is_short = (lengths <= _MAX_SHORT) & self.is_text
         sizes = np.where(is_short, 1, 5)
         offsets = _offsets(sizes)
         content = np.empty(offsets[-1], np.uint8)
-        long = (_STRING if self.is_text else _BINARY) << _BASIC_BITS
-        content[offsets[:-1]] = np.where(is_short, (lengths << _BASIC_BITS) | _SHORT_STRING, long)
+        long = (STRING if self.is_text else BINARY) << BASIC_BITS
+        content[offsets[:-1]] = np.where(is_short, (lengths << BASIC_BITS) | SHORT_STRING, long)
         _write(content, offsets[:-1] + 1, sizes - 1, lengths)
         return _joined(_array(content, offsets), typed.cast(pa.large_binary()))
 
@@ -255,16 +255,16 @@ class _Lists:
 
     element: _Group
 
-    def encoded(self, typed: "pa.ListArray[Any]", stored: Array | None, names: "_Names") -> Array:
+    def encoded(self, typed: "pa.ListArray[Any]", stored: Array | None, names: "Names") -> Array:
         _require_one(typed, stored)
         counts = _ints(pc.list_value_length(typed))
         elements: Any = typed.flatten()
-        _require(not elements.null_count, "a list element without a group", "a value or typed_value of each element")
+        require(not elements.null_count, "a list element without a group", "a value or typed_value of each element")
         values = self.element.encoded(elements, names.repeated(counts)).fill_null(_VARIANT_NULL)
-        content, offsets = _content(values)
+        content, offsets = content_of(values)
         ends = offsets[_offsets(counts)]
         starts = offsets[:-1] - np.repeat(ends[:-1], counts)
-        return _framed(_ARRAY, counts, None, starts, _array(content, ends), _validity(typed))
+        return _framed(ARRAY, counts, None, starts, _array(content, ends), _validity(typed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,26 +274,26 @@ class _Objects:
     names: tuple[str, ...]
     groups: tuple[_Group, ...]
 
-    def encoded(self, typed: pa.StructArray, stored: Array | None, names: "_Names") -> Array:
+    def encoded(self, typed: pa.StructArray, stored: Array | None, names: "Names") -> Array:
         has_object = np.asarray(typed.is_valid())
         fields = self._fields(typed, names)
         rest = _Rest.of(stored, has_object, names)
-        _require(not np.isin(rest.ranks, names.ranks_of(self.names)).any(), *_TWICE)
+        require(not np.isin(rest.ranks, names.ranks_of(self.names)).any(), *TWICE)
         rows, ids = np.concatenate([fields.rows, rest.rows]), np.concatenate([fields.ids, rest.ids])
         starts = np.concatenate([fields.starts + rest.sizes[fields.rows], rest.starts])
         ranks = np.concatenate([fields.ranks, rest.ranks])
         order = np.lexsort((ranks, rows))
         rows, ids, starts, ranks = rows[order], ids[order], starts[order], ranks[order]
-        _require(not ((rows[1:] == rows[:-1]) & (ranks[1:] == ranks[:-1])).any(), *_TWICE)
+        require(not ((rows[1:] == rows[:-1]) & (ranks[1:] == ranks[:-1])).any(), *TWICE)
         counts = np.bincount(rows, minlength=len(typed)).astype(np.int64)
-        return _framed(_OBJECT, counts, ids, starts, _joined(rest.content, fields.content), _validity(typed))
+        return _framed(OBJECT, counts, ids, starts, _joined(rest.content, fields.content), _validity(typed))
 
-    def _fields(self, typed: pa.StructArray, names: "_Names") -> "_Fields":
+    def _fields(self, typed: pa.StructArray, names: "Names") -> "_Fields":
         """The shredded fields, by row and then as they are stored."""
         values, rows = [pa.nulls(0, pa.large_binary())], [np.empty(0, np.int64)]
         for position, (name, group) in enumerate(zip(self.names, self.groups, strict=True)):
             structs: Any = pc.struct_field(typed, [position])
-            _require(structs.null_count == typed.null_count, f"a null for the group of the field {name}", "a group")
+            require(structs.null_count == typed.null_count, f"a null for the group of the field {name}", "a group")
             encoded = group.encoded(structs, names)
             values.append(encoded.drop_null())
             rows.append(np.flatnonzero(np.asarray(encoded.is_valid())))
@@ -301,7 +301,7 @@ class _Objects:
         unordered = np.concatenate(rows)
         order = np.argsort(unordered, kind="stable")
         rows_of_fields, numbers = unordered[order], numbers[order]
-        content, offsets = _content(pa.concat_arrays(values).take(order))
+        content, offsets = content_of(pa.concat_arrays(values).take(order))
         ends = offsets[_offsets(np.bincount(rows_of_fields, minlength=len(typed)))]
         ids = names.ids_of(self.names)[names.rows[rows_of_fields], numbers]
         if (ids < 0).any():
@@ -316,7 +316,7 @@ class _Objects:
         )
 
 
-_TWICE = ("a field that an object has twice", "one value of each field")
+TWICE = ("a field that an object has twice", "one value of each field")
 
 
 class _Fields(NamedTuple):
@@ -340,7 +340,7 @@ class _Rest(NamedTuple):
     sizes: Ints
 
     @classmethod
-    def of(cls, stored: Array | None, has_object: Booleans, names: "_Names") -> Self:
+    def of(cls, stored: Array | None, has_object: Booleans, names: "Names") -> Self:
         """The fields of encoded objects, in rows that have shredded ones too."""
         rows = np.empty(0, np.int64)
         sizes = np.zeros(has_object.size, np.int64)
@@ -349,41 +349,76 @@ class _Rest(NamedTuple):
         if stored is None or not rows.size:
             empty = pa.nulls(has_object.size, pa.large_binary()).fill_null(_EMPTY)
             return cls(rows, rows, rows, rows, empty, sizes)
-        content, offsets = _content(stored)
+        content, offsets = content_of(stored)
         begins, ends = offsets[rows], offsets[rows + 1]
-        headers = _read(content, begins, 1, ends)
-        _require(
-            bool((headers & _BASIC_MASK == _OBJECT).all()), "a value beside a typed_value", "the fields of an object"
-        )
-        headers = headers >> _BASIC_BITS
-        width, id_width = (headers & 3) + 1, (headers >> 2 & 3) + 1
-        count_width = np.where(headers >> 4 & 1, 4, 1)
-        counts = _read(content, begins + 1, count_width, ends)
-        ids_begin = begins + 1 + count_width
-        starts_begin = ids_begin + counts * id_width
-        content_begin = starts_begin + (counts + 1) * width
-        _require(bool((content_begin <= ends).all()), *_CUT_OFF)
-        sizes[rows] = _read(content, content_begin - width, width, ends)
-        content_end = content_begin + sizes[rows]
-        _require(bool((content_end <= ends).all()), *_CUT_OFF)
+        headers = numbers_at(content, begins, 1, ends)
+        require(bool((headers & BASIC_MASK == OBJECT).all()), "a value beside a typed_value", "the fields of an object")
+        layout = Layout.of(content, begins, ends, OBJECT)
+        counts, content_begin = layout.counts, layout.contents
+        sizes[rows] = layout.sizes
+        content_end = content_begin + layout.sizes
+        require(bool((content_end <= ends).all()), *OBJECT_CUT_OFF)
         objects = np.repeat(np.arange(rows.size), counts)
-        numbers = _ramp(counts)
+        numbers = ramp(counts)
         of_field = rows[objects]
-        ids = _read(content, ids_begin[objects] + numbers * id_width[objects], id_width[objects], ends[objects])
-        starts = _read(content, starts_begin[objects] + numbers * width[objects], width[objects], ends[objects])
-        _require(bool((starts < sizes[of_field]).all()), *_CUT_OFF)
-        values = _ranges(content, content_begin, content_end)
+        ids = layout.ids_of(content, objects, numbers, ends)
+        starts = layout.starts_of(content, objects, numbers, ends)
+        require(bool((starts < sizes[of_field]).all()), *OBJECT_CUT_OFF)
+        values = byte_ranges(content, content_begin, content_end)
         indices = np.full(has_object.size, -1)
         indices[rows] = np.arange(rows.size)
         taken = values.take(pa.array(indices, mask=indices < 0)).fill_null(_EMPTY)
         return cls(of_field, ids, names.ranks(of_field, ids), starts, taken, sizes)
 
 
-_CUT_OFF = ("an object that is cut off", "the ids, offsets and values of all its fields")
+OBJECT_CUT_OFF = ("an object that is cut off", "the ids, offsets and values of all its fields")
+_ARRAY_CUT_OFF = ("an array that is cut off", "the offsets and values of all its elements")
+
+
+class Layout(NamedTuple):
+    """How objects or arrays are laid out: ids and offsets of their parts, and where the contents of these begin.
+
+    ``sizes`` are those of the contents; ids take no bytes in arrays.
+    """
+
+    counts: Ints
+    width: Ints
+    id_width: Ints
+    ids: Ints
+    starts: Ints
+    contents: Ints
+    sizes: Ints
+
+    @classmethod
+    def of(cls, content: Bytes, begins: Ints, ends: Ints, basic_type: int) -> Self:
+        """The layout of values of one basic type, ``OBJECT`` or ``ARRAY``."""
+        headers = numbers_at(content, begins, 1, ends) >> BASIC_BITS
+        width, id_width = (headers & 3) + 1, (headers >> 2 & 3) + 1
+        is_large = headers >> 4 & 1
+        if basic_type == ARRAY:
+            id_width, is_large = np.zeros(headers.size, np.int64), headers >> 2 & 1
+        count_width = np.where(is_large, 4, 1)
+        counts = numbers_at(content, begins + 1, count_width, ends)
+        ids = begins + 1 + count_width
+        starts = ids + counts * id_width
+        contents = starts + (counts + 1) * width
+        require(bool((contents <= ends).all()), *(OBJECT_CUT_OFF if basic_type == OBJECT else _ARRAY_CUT_OFF))
+        sizes = numbers_at(content, contents - width, width, ends)
+        return cls(counts, width, id_width, ids, starts, contents, sizes)
+
+    def ids_of(self, content: Bytes, values: Ints, numbers: Ints, ends: Ints) -> Ints:
+        """The ids of some fields, each given by its value and its number among the fields of it."""
+        positions = self.ids[values] + numbers * self.id_width[values]
+        return numbers_at(content, positions, self.id_width[values], ends[values])
+
+    def starts_of(self, content: Bytes, values: Ints, numbers: Ints, ends: Ints) -> Ints:
+        """Where some parts start in the contents of their values; given as for ``ids_of``."""
+        positions = self.starts[values] + numbers * self.width[values]
+        return numbers_at(content, positions, self.width[values], ends[values])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
+class Names:
     """The names in the metadata of values, by id: those of value ``i`` begin at ``starts[rows[i]]``.
 
     ``rank_by_name`` has the place of each name among the different ``texts``, in the order of their bytes.
@@ -398,24 +433,24 @@ class _Names:
     def of(cls, metadata: Array) -> Self:
         """The names in an array of metadata, some of which may be null."""
         encoded: Any = metadata.cast(pa.large_binary()).dictionary_encode()
-        content, offsets = _content(encoded.dictionary)
+        content, offsets = content_of(encoded.dictionary)
         begins, ends = offsets[:-1], offsets[1:]
-        headers = _read(content, begins, 1, ends)
+        headers = numbers_at(content, begins, 1, ends)
         versions = headers & _VERSION_MASK
         if (versions != _VERSION).any():
             raise MalformedVariantError(f"metadata of version {versions[versions != _VERSION][0]}", "version 1")
         width = (headers >> _WIDTH_SHIFT) + 1
-        counts = _read(content, begins + 1, width, ends)
+        counts = numbers_at(content, begins + 1, width, ends)
         # Some writers leave the only offset out if there are no names.
         text_begin = begins + 1 + (counts + np.where(counts, 2, 1)) * width
-        _require(bool((text_begin <= ends).all()), *_NAMES_CUT_OFF)
-        dictionaries, numbers = np.repeat(np.arange(counts.size), counts), _ramp(counts)
+        require(bool((text_begin <= ends).all()), *_NAMES_CUT_OFF)
+        dictionaries, numbers = np.repeat(np.arange(counts.size), counts), ramp(counts)
         widths, limits = width[dictionaries], ends[dictionaries]
         position = begins[dictionaries] + 1 + (numbers + 1) * widths
-        first = text_begin[dictionaries] + _read(content, position, widths, limits)
-        last = text_begin[dictionaries] + _read(content, position + widths, widths, limits)
-        _require(bool(((first <= last) & (last <= limits)).all()), *_NAMES_CUT_OFF)
-        texts: Any = _ranges(content, first, last).dictionary_encode()
+        first = text_begin[dictionaries] + numbers_at(content, position, widths, limits)
+        last = text_begin[dictionaries] + numbers_at(content, position + widths, widths, limits)
+        require(bool(((first <= last) & (last <= limits)).all()), *_NAMES_CUT_OFF)
+        texts: Any = byte_ranges(content, first, last).dictionary_encode()
         order: Any = pc.array_sort_indices(texts.dictionary)
         ranks = np.empty(len(order), np.int64)
         ranks[_ints(order)] = np.arange(len(order))
@@ -433,7 +468,7 @@ class _Names:
     def ranks(self, values: Ints, ids: Ints) -> Ints:
         """The ranks of the names that the values have for ids."""
         rows = self.rows[values]
-        _require(bool((ids < np.diff(self.starts)[rows]).all()), "an id of a field without a name", "ids of names")
+        require(bool((ids < np.diff(self.starts)[rows]).all()), "an id of a field without a name", "ids of names")
         ranks: Ints = self.rank_by_name[self.starts[rows] + ids]
         return ranks
 
@@ -451,7 +486,7 @@ class _Names:
         number_by_rank[ranks[ranks >= 0]] = np.flatnonzero(ranks >= 0)
         numbers = number_by_rank[self.rank_by_name]
         counts = np.diff(self.starts)
-        dictionaries, id_by_name = np.repeat(np.arange(counts.size), counts), _ramp(counts)
+        dictionaries, id_by_name = np.repeat(np.arange(counts.size), counts), ramp(counts)
         is_asked = numbers >= 0
         ids[dictionaries[is_asked], numbers[is_asked]] = id_by_name[is_asked]
         return ids
@@ -467,7 +502,7 @@ def _framed(
 
     ``starts`` and ``ids`` are those of all parts, row by row.
     """
-    rows, numbers = np.repeat(np.arange(counts.size), counts), _ramp(counts)
+    rows, numbers = np.repeat(np.arange(counts.size), counts), ramp(counts)
     sizes = _ints(pc.binary_length(values))
     width, id_width = _width(sizes), np.zeros(counts.size, np.int64)
     count_width = np.where(counts > _MAX_ONE_BYTE, 4, 1)
@@ -481,7 +516,7 @@ def _framed(
     offsets = _offsets(1 + count_width + counts * id_width + (counts + 1) * width)
     begins = offsets[:-1]
     content = np.empty(offsets[-1], np.uint8)
-    content[begins] = headers << _BASIC_BITS | basic_type
+    content[begins] = headers << BASIC_BITS | basic_type
     _write(content, begins + 1, count_width, counts)
     ids_begin = begins + 1 + count_width
     starts_begin = ids_begin + counts * id_width
@@ -492,7 +527,8 @@ def _framed(
     return _joined(_array(content, offsets, validity), values)
 
 
-def _require(is_met: bool, found: str, expected: str) -> None:  # noqa: FBT001 - the condition
+def require(is_met: bool, found: str, expected: str) -> None:  # noqa: FBT001 - the condition
+    """Raises a ``MalformedVariantError`` unless the condition is met."""
     if not is_met:
         raise MalformedVariantError(found, expected)
 
@@ -500,7 +536,7 @@ def _require(is_met: bool, found: str, expected: str) -> None:  # noqa: FBT001 -
 def _require_one(typed: Array, stored: Array | None) -> None:
     if stored is not None and typed.null_count < len(typed) and stored.null_count < len(stored):
         is_both: Any = pc.any(pc.and_(typed.is_valid(), stored.is_valid()))
-        _require(not is_both.as_py(), "a value beside a typed_value that is no object", "one of the two")
+        require(not is_both.as_py(), "a value beside a typed_value that is no object", "one of the two")
 
 
 def _width(numbers: Ints) -> Ints:
@@ -518,15 +554,15 @@ def _offsets(sizes: Ints) -> Ints:
     return offsets
 
 
-def _ramp(counts: Ints) -> Ints:
+def ramp(counts: Ints) -> Ints:
     """The numbers from 0 on, as many as each count, one after another."""
     offsets = _offsets(counts)
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
 
 
-def _read(content: Bytes, positions: Ints, widths: "Ints | int", ends: Ints) -> Ints:
+def numbers_at(content: Bytes, positions: Ints, widths: "Ints | int", ends: Ints) -> Ints:
     """Little-endian numbers of up to four bytes, each of which ends within its value."""
-    _require(bool((positions + widths <= ends).all()), "a value that is cut off", "as many bytes as it announces")
+    require(bool((positions + widths <= ends).all()), "a value that is cut off", "as many bytes as it announces")
     numbers = np.zeros(positions.size, np.int64)
     for byte in range(int(np.max(widths, initial=0)) if positions.size else 0):
         is_within = np.broadcast_to(byte < np.asarray(widths), positions.shape)
@@ -560,7 +596,7 @@ def _array(content: Bytes, offsets: Ints, validity: Booleans | None = None) -> A
     return array
 
 
-def _content(array: Array) -> tuple[Bytes, Ints]:
+def content_of(array: Array) -> tuple[Bytes, Ints]:
     """The bytes of binary values, and their offsets in these; those of a null may be any bytes."""
     _, offsets, content = array.buffers()
     numbers = (
@@ -569,7 +605,7 @@ def _content(array: Array) -> tuple[Bytes, Ints]:
     return np.frombuffer(content or b"", np.uint8), numbers
 
 
-def _ranges(content: Bytes, starts: Ints, ends: Ints) -> Array:
+def byte_ranges(content: Bytes, starts: Ints, ends: Ints) -> Array:
     """Binary values of ranges of bytes, which ascend and do not overlap."""
     edges = np.stack([starts, ends], axis=1).ravel()
     if not edges.size:

@@ -79,8 +79,10 @@ PUBLIC = {
     "TableType",
     "Timeline",
     "UnsupportedTableError",
+    "VariantPath",
     "VersionToMerge",
     "open_reader",
+    "variant_path",
 }
 TOOLS = {
     "BaseCheck",

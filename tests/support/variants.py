@@ -1,5 +1,6 @@
 """Decodes a VARIANT, value by value, after Parquet's ``VariantEncoding.md``; tests compare rebuilt values by it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -97,3 +98,26 @@ def _primitive(kind: int, content: bytes, start: int) -> tuple[Any, int]:
     width = 1 if layout == "<b" else 2 if layout == "<h" else 8 if layout[1] in "qd" else 4
     (number,) = unpack(layout, content[start : start + width])
     return Primitive(name, date(1970, 1, 1) + timedelta(number) if name == "date" else number), start + width
+
+
+def at_path(value: Any, steps: Sequence[str | int]) -> tuple[Any, ...]:
+    """The part of a decoded value at a path, in a tuple; an empty one if there is none."""
+    for step in steps:
+        has_step = step in value if isinstance(value, dict) else isinstance(value, list) and step in range(len(value))
+        if not has_step:
+            return ()
+        value = value[step]
+    return (value,)
+
+
+def in_json(value: Any) -> Any:
+    """A decoded value as it is in JSON, if it has types of JSON alone."""
+    if isinstance(value, dict):
+        return {name: in_json(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [in_json(item) for item in value]
+    return (
+        float(value.value)
+        if isinstance(value, Primitive) and value.kind[:7] == "decimal"
+        else getattr(value, "value", value)
+    )

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_bridge import DataFileGoneError, HudiDataset, HudiTable, InstantNotReadableError, OnFilesGone, QueryError
-from hudi_bridge.dataset import Replanning
+from hudi_bridge.scanner import Replanning
 from tests.support.compacted_table import NAMES, Compacted
 from tests.support.table_writer import TableWriter, at, sorted_column
 

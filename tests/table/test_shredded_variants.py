@@ -46,7 +46,7 @@ from tests.support.shredded_tables import (
     with_base,
 )
 from tests.support.table_writer import TableWriter, at, sorted_column
-from tests.support.variants import Primitive, decoded
+from tests.support.variants import Primitive, decoded, in_json
 
 PARTS = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 
@@ -54,19 +54,6 @@ PARTS = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 def decoded_rows(rows: pa.Table) -> dict[str, Any]:
     """The decoded value of each id; none for rows without one."""
     return {row["id"]: decoded(**row["v"]) for row in rows.to_pylist() if row["v"] is not None}
-
-
-def in_json(value: Any) -> Any:
-    """A decoded value as it is in JSON, if it has types of JSON alone."""
-    if isinstance(value, dict):
-        return {name: in_json(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [in_json(item) for item in value]
-    return (
-        float(value.value)
-        if isinstance(value, Primitive) and value.kind[:7] == "decimal"
-        else getattr(value, "value", value)
-    )
 
 
 def in_duckdb(table: HudiTable, query: str) -> list[Any]:

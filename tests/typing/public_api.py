@@ -36,6 +36,7 @@ from hudi_bridge import (
     Timeline,
     open_reader,
     tools,
+    variant_path,
 )
 from hudi_bridge.connectors.duckdb import Attached, Lake, ViewPlan, attach, attach_all
 from hudi_bridge.engines import StoredBaseFile, slice_delta
@@ -162,6 +163,7 @@ def follow_one_record(table: HudiTable) -> list[RecordVersion]:
 
 def scan(dataset: HudiDataset) -> tuple[pa.Schema, int]:
     scanner: BatchScanner = dataset.scanner(columns={"cents": pc.field("fare")}, filter=pc.field("fare") > 1)
+    dataset.to_table({"city": variant_path("v", "address", 0), "id": pc.field("id")})
     skipped: SkippedBlocks = dataset.skipped_log_blocks()
     return scanner.projected_schema, skipped.corrupt
 

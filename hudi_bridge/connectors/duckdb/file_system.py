@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_bridge.connectors.duckdb.dialect import from_arrow, quote_identifier, sql_names, without_offsets
-from hudi_bridge.dataset import BatchGenerator, BatchScanner
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.scanner import BatchGenerator, BatchScanner
 from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.storage import Storage
 

@@ -3,7 +3,7 @@
 Hudi never writes another file under the name of a base file, so cached footers stay valid.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -152,6 +152,26 @@ def chunks_of(footer: pq.FileMetaData, row_group: int, columns: Iterable[str]) -
     for chunk in map(group.column, range(group.num_columns)):
         if chunk.path_in_schema in names or chunk.path_in_schema.partition(".")[0] in names:
             yield chunk
+
+
+def leaf_paths(footer: pq.FileMetaData, schema: pa.Schema, column: str) -> Sequence[str]:
+    """The paths of the leaves of a top-level column, in order; none if a path is another one's, too.
+
+    Arrow and Parquet have the same leaves in the same order. Names may contain dots.
+    """
+    before = sum(map(_leaves, schema.types[: schema.get_field_index(column)]))
+    paths = [footer.schema.column(number).path for number in range(footer.num_columns)]
+    leaves = paths[before : before + _leaves(schema.field(column).type)]
+    are_like_schema = sum(map(_leaves, schema.types)) == len(paths)
+    is_ambiguous = any(sum(path == leaf or path.startswith(f"{leaf}.") for path in paths) > 1 for leaf in leaves)
+    return leaves if are_like_schema and not is_ambiguous else ()
+
+
+def _leaves(kind: Any) -> int:  # noqa: ANN401 - a type of Arrow
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_nested(kind):
+        return sum(_leaves(kind.field(position).type) for position in range(kind.num_fields))
+    return 1
 
 
 def _require_agreement(footer: pq.FileMetaData, path: str) -> None:

@@ -27,6 +27,7 @@ from hudi_bridge.options import BLOB_MODE_KEY
 from hudi_bridge.readers.base_file import BaseFileColumns, OpenBaseFile, data_file_gone
 from hudi_bridge.readers.blobs import BLOB_TYPE
 from hudi_bridge.schema.evolve import StoredAs
+from hudi_bridge.schema.variant_paths import VariantPath
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
@@ -79,13 +80,15 @@ class LanceBaseFile(OpenBaseFile):
         """Removes the temporary copy, if there is one."""
         self._copy.close()
 
-    def view(self, columns: Iterable[str], *, materialized: bool = False) -> BaseFileColumns:
-        """Some of the query's columns of the file; ``materialized`` if the caller keeps all rows.
+    def view(
+        self, columns: Iterable[str], *, materialized: bool = False, variant_paths: Sequence[VariantPath] = ()
+    ) -> BaseFileColumns:
+        """Some of the query's columns of the file, as ``OpenBaseFile.view``.
 
         Raises:
             UnsupportedTableError: references to BLOBs are requested, but the file was not written by Hudi 1.2.
         """
-        view = super().view(columns, materialized=materialized)
+        view = super().view(columns, materialized=materialized, variant_paths=variant_paths)
         for name in self._reference_columns(view.file_columns):
             if self._format != _HUDI_FORMAT or not _is_blob(self.arrow_schema.field(name)):
                 actual = f"the column {name} of {self.path}, stored otherwise than Hudi 1.2 does"

@@ -34,6 +34,7 @@ from hudi_bridge.readers.base_formats.footers import (
     cached_footer,
     check_origin,
     chunks_of,
+    leaf_paths,
     text_range,
 )
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
@@ -214,6 +215,12 @@ class ParquetBaseFile(OpenBaseFile):
     def leaf_bytes(self, row_group: int, columns: Iterable[str]) -> Iterator[int]:
         """The uncompressed size, in bytes, of each leaf of top-level columns in a row group."""
         return (chunk.total_uncompressed_size for chunk in chunks_of(self._footer, row_group, columns))
+
+    def leaf_columns(self, column: str) -> Sequence[str]:
+        """The paths of the leaves of a top-level column; none where a path is ambiguous, or dates in it are rebased."""
+        if self._legacy_dates is not None and column in self._legacy_dates.columns:
+            return ()
+        return leaf_paths(self._footer, self.arrow_schema, column)
 
     @property
     def is_fetched(self) -> bool:

@@ -1,10 +1,12 @@
 """What users do with DataFrames of the format ``hudi_bridge`` and of ``read``."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -19,6 +21,7 @@ from hudi_bridge import (
     InstantNotReadableError,
     QueryError,
     TableNotFoundError,
+    variant_path,
 )
 from hudi_bridge.connectors.spark import cause_of, read, slice_routes
 from hudi_bridge.connectors.spark.data_source import KEEPS_FILTERS_APART
@@ -29,8 +32,9 @@ from tests.connectors.damage import copy_with_damaged_logs
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.overlapping_writes import EXPECTED, ON, overlapping
-from tests.support.shredded_tables import NAMES, seen, with_base
+from tests.support.shredded_tables import FILES, NAMES, seen, with_base
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
+from tests.support.variants import decoded, in_json
 from tests.timeline.timeline_files import clean
 
 STORY = "a_story_v9_120"
@@ -378,3 +382,30 @@ def test_a_shredded_variant_is_what_spark_reads_from_the_file(
         "variant_get(v, '$.nest.q[1].z', 'string') = 'two'"
     )
     assert ids(passing) == ["all"]
+
+
+def test_paths_of_a_shredded_variant_are_those_of_variant_get(spark: SparkSession, tmp_path: Path) -> None:
+    paths: dict[str, tuple[str | int, ...]] = {
+        "$.a": ("a",),
+        "$.nest": ("nest",),
+        "$.nest.p": ("nest", "p"),
+        "$.nest.r": ("nest", "r"),
+        "$.nest.q[1].z": ("nest", "q", 1, "z"),
+        "$.nest.q[1].more[0]": ("nest", "q", 1, "more", 0),
+        "$.arr": ("arr",),
+        "$.arr[1]": ("arr", 1),
+        "$.zz.a[1]": ("zz", "a", 1),
+        "$[1]": (1,),
+        "$[0][0]": (0, 0),
+        "$": (),
+    }
+    columns = {path: variant_path("v", *steps) for path, steps in paths.items()} | {"id": pc.field("id")}
+    for name in (name for name in NAMES if name.startswith("spark")):
+        values = [f"to_json(variant_get(v, '{path}', 'variant')) AS `c{number}`" for number, path in enumerate(paths)]
+        by_spark = spark.read.parquet(str(FILES / f"{name}.parquet")).selectExpr("id", *values).collect()
+        expected = {row["id"]: row[1:] for row in by_spark if "types" not in row["id"] and row["id"][:5] != "plain"}
+        rows = HudiTable.open(str(with_base(tmp_path / name, name).folder)).snapshot().to_table(columns).to_pylist()
+        actual = {row["id"]: [None if row[path] is None else (decoded(**row[path]),) for path in paths] for row in rows}
+        for key, texts in expected.items():
+            of_spark = [None if text is None else (json.loads(text),) for text in texts]
+            assert [value and (in_json(value[0]),) for value in actual[key]] == of_spark, (name, key)
