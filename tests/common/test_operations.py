@@ -77,7 +77,7 @@ def test_spans_of_a_scan_are_part_of_the_callers(
     tmp_path: Path, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Slices as small as these are read by the caller's thread otherwise.
-    monkeypatch.setattr("hudi_bridge.dataset._FEW_SMALL_BYTES", 0)
+    monkeypatch.setattr("hudi_bridge.split_reader._FEW_SMALL_BYTES", 0)
     write(tmp_path / "t")
     with trace.get_tracer("program").start_as_current_span("job") as job:
         HudiTable.open(tmp_path / "t").snapshot().to_table()

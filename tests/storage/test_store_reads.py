@@ -199,7 +199,7 @@ def test_large_row_groups_of_a_store_are_read_piece_by_piece(
         "base_formats.parquet._MAX_FETCHED_BYTES",
     ):
         monkeypatch.setattr(f"hudi_bridge.readers.{limit}", 0)
-    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._PAGE_BUFFER_BYTES", 4096)
+    monkeypatch.setattr("hudi_bridge.readers.base_formats.parquet._FETCHED_BUFFER_BYTES", 4096)
     table = TableWriter(folder=tmp_path / "t").create()
     rows: list[dict[str, Any]] = [
         {"id": f"key {row}", "ts": row, "value": f"{row * 7919 % 65521:x}" * 9} for row in range(12_000)

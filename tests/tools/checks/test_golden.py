@@ -46,6 +46,7 @@ KNOWN: dict[str, frozenset[str]] = {
     "m_call_pending_120": frozenset({"logs-of-compactions"}),
     # Instants that are long before the clock, as XTable takes them from the commits of another table.
     **{f"external/{name}_v9": BACKDATED for name in ("flat", "prefixes", "parts")},
+    "java_client/record_index_v9": BACKDATED,
     "external/without_ending_v9": BACKDATED | {"properties"},
     # Base files with more values than rows, as Hudi 1.0 has written them.
     "torn_by_writer_102": frozenset({"base-footers"}),
