@@ -103,6 +103,7 @@ def test_a_look_up_finds_the_rows_of_its_query(case: str, few_folders: int, monk
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["h_secondary_index_updated_120", "h_sql_indexes_updated_102"])
 def test_values_of_an_indexed_column_are_those_of_the_query(case: str) -> None:
     tables = [HudiTable.open(golden_table(case), options=options) for options in MODES]

@@ -139,6 +139,7 @@ def test_a_catalog_whose_scans_the_service_plans_is_as_any_other(trino: Trino, r
         assert trino.query(f"SELECT count(*) FROM {name}.sales.orders__ro") == [[2]]
 
 
+@pytest.mark.jvm
 def test_trino_trusts_a_certificate_in_a_trust_store(root: Path, tmp_path: Path) -> None:
     tls = certificate(tmp_path)
     store = trust_store(tls, tmp_path, PASSWORD)

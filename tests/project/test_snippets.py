@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import snippets
 from tests.support.snippets import NOT_CODE, PAGES, ROOT, RUN_BY, Session, blocks, blocks_of, commands, expected
+from tests.support.strength import one_in
 
 OURS = "tests/project/test_snippets.py"
 MINE = blocks_of(OURS)
@@ -14,7 +15,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 LINKED = (*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "tests/golden/README.md")
 
 
-@pytest.mark.parametrize("page", MINE)
+@pytest.mark.parametrize("page", one_in(4, MINE))
 def test_the_blocks_of_a_page_do_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     session = Session.of(tmp_path)

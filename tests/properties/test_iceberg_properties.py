@@ -20,11 +20,11 @@ from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.storage.storage import Storage
 from tests.properties.histories import FIELDS, STEPS, TABLES, History, Step
 from tests.support.compare import differences
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import TableWriter
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_snapshots_built_on_the_way_have_the_rows_of_those_built_from_nothing(name: str) -> None:
     version, options = TABLES[name]
 

@@ -17,7 +17,7 @@ from hudi_bridge.options import COMPLETION_TIMES_KEY
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, COMPLETION_TIME_COLUMN
 from tests.properties.filtered_tables import FIELDS, TABLES, VALUES, tables, write
 from tests.support.compare import differences
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import Row, at, completion_of
 
 NAMES = tuple(name for name, _ in FIELDS)
@@ -121,7 +121,7 @@ def by_completion(draw: st.DrawFn) -> Any:
     return join(condition, draw(others))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(5, TABLES))
 def test_pushing_a_filter_by_completion_times_down_changes_nothing(name: str) -> None:
     @settings(max_examples=examples(4), deadline=None)
     @given(pieces=tables(), filters=st.lists(by_completion(), min_size=2, max_size=4), data=st.data())

@@ -13,6 +13,7 @@ from hudi_bridge import CorruptTableError, HudiReadError, HudiTable, InstantNotR
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits import notes, table_files
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 from tests.timeline.timeline_files import clean
 
@@ -65,7 +66,7 @@ def files_of(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("few_folders", [8, -1])
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_no_query_lacks_rows_of_a_file_that_is_gone_or_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, few_folders: int
 ) -> None:

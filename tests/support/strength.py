@@ -1,5 +1,12 @@
-"""The number of examples of random tests: all by default, a part of them under ``--hypothesis-profile quick``."""
+"""How much is tried: all by default, a part of the examples of random tests under ``--hypothesis-profile quick``.
 
+``make check`` takes a part of the parameters of slow tests, too.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 USUAL = 100
@@ -11,3 +18,10 @@ def examples(most: int) -> int:
     """The number of examples under the current profile: ``most``, or a part of it, but at least a few."""
     assert settings.default is not None
     return max(min(most, FEWEST), most * settings.default.max_examples // USUAL)
+
+
+def one_in(step: int, values: Iterable[str]) -> list[Any]:
+    """The parameters of a test, of which ``make check`` takes one in ``step``; the others are ``long``."""
+    return [
+        pytest.param(value, marks=() if number % step == 0 else pytest.mark.long) for number, value in enumerate(values)
+    ]

@@ -18,6 +18,7 @@ from hudi_bridge.options import PATHS_TELL_VALUES_KEY
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_queries, golden_table, spread
 from tests.support.moved_partitions import MOVED_KEYS, moved
+from tests.support.strength import one_in
 
 CASES = sorted({query.case for query in golden_queries(("snapshot",))})
 MOST_VALUES = 3
@@ -40,7 +41,7 @@ def partition_columns(table: HudiTable, rows: pa.Table) -> list[str]:
     return [name for name in table.config.partition_fields if name in rows.schema.names]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", one_in(8, CASES))
 def test_no_filter_loses_a_row(case: str) -> None:
     try:
         table = HudiTable.open(golden_table(case))
@@ -56,7 +57,7 @@ def test_no_filter_loses_a_row(case: str) -> None:
                 assert differences(rows.filter(condition), query(table).to_table(filter=condition)) == []
 
 
-@pytest.mark.parametrize("case", DUCKDB_CASES)
+@pytest.mark.parametrize("case", one_in(8, DUCKDB_CASES))
 def test_duckdb_loses_no_row(case: str) -> None:
     table = HudiTable.open(golden_table(case))
     rows = table.snapshot().to_table()
