@@ -189,8 +189,9 @@ class Projection(NamedTuple):
     def of(self, rows: pa.Table) -> pa.Table:
         """The columns of rows; raises like ``of_batches``."""
         expressions = {name: value for name, value in self.columns.items() if not isinstance(value, VariantPath)}
-        plain = in_memory(rows).to_table(columns=expressions) if expressions else rows
-        if len(expressions) == len(self.columns):
+        has_paths = len(expressions) < len(self.columns)
+        plain = in_memory(rows).to_table(columns=expressions) if expressions or not has_paths else rows
+        if not has_paths:
             return plain
         made = {
             name: self._at_path(name, value, rows)
