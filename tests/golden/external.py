@@ -15,10 +15,10 @@ alone.
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +30,7 @@ from tests.golden.generate.releases import NEWEST, RELEASES
 from tests.golden.generate.session import spark_session
 from tests.golden.generate.timeline import instants, table_version
 
+_Table = TypeVar("_Table")
 _COLUMNS: dict[str, Any] = {"id": pa.int64(), "name": pa.string(), "price": pa.float64(), "part": pa.string()}
 SCHEMA = pa.schema(_COLUMNS)
 AVRO = {
@@ -369,13 +370,15 @@ def write_table(spark: SparkSession, folder: Path, table: Table) -> None:
     ask(spark, folder, has_metadata_table=table.has_metadata_table)
 
 
-def main() -> None:
-    """Writes the tables, or those that are named."""
-    folder, *names = sys.argv[1:]
+def write_all(
+    names: Sequence[str], write: Callable[[SparkSession, Path, _Table], None], tables: Mapping[str, _Table]
+) -> None:
+    """Writes tables into a folder, the first of the names: all, or those that are named after it."""
+    folder, *chosen = names
     with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched()) as spark:
-        for name in names or TABLES:
+        for name in chosen or tables:
             try:
-                write_table(spark, Path(folder).resolve() / name, TABLES[name])
+                write(spark, Path(folder).resolve() / name, tables[name])
             except Exception as error:  # noqa: BLE001 - the other tables go on
                 print(f"{name}: FAILED: {short_error(error)}", flush=True)
             else:
@@ -383,4 +386,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write_all(sys.argv[1:], write_table, TABLES)

@@ -23,10 +23,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks.rust_programs import WRITER, built
-from tests.golden.external import ask
-from tests.golden.generate.answers import short_error
-from tests.golden.generate.releases import NEWEST, RELEASES
-from tests.golden.generate.session import spark_session
+from tests.golden.external import ask, write_all
 
 KEYS: dict[str, Any] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "label": pa.string()}
 TYPES: dict[str, Any] = {
@@ -227,18 +224,5 @@ def _write(spark: SparkSession, folder: Path, table: Table) -> None:
     ask(spark, folder, has_metadata_table=table.has_metadata_table)
 
 
-def main() -> None:
-    """Writes the tables, or those that are named."""
-    folder, *names = sys.argv[1:]
-    with spark_session(NEWEST, RELEASES[NEWEST].bundle.fetched()) as spark:
-        for name in names or TABLES:
-            try:
-                _write(spark, Path(folder).resolve() / name, TABLES[name])
-            except Exception as error:  # noqa: BLE001 - the other tables go on
-                print(f"{name}: FAILED: {short_error(error)}", flush=True)
-            else:
-                print(f"{name}: written", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    write_all(sys.argv[1:], _write, TABLES)
