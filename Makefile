@@ -38,13 +38,14 @@ OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
 LIBRARY_TESTS := tests/connectors/check_daft.py tests/connectors/check_dask.py tests/connectors/check_ray.py -W default
 # scan_iceberg of Polars takes files without field ids from 2.1 on.
 NEEDS_NEW_POLARS := tests/service/test_iceberg_rest.py::test_polars_reads_the_snapshot_of_a_time_or_fails
+ENGINES := full-spark full-trino full-browser full-libraries
 DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py tests/cli/test_sql.py
 
 # Without byte code, each of some hundred processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb dbt soak random
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb dbt soak random $(ENGINES)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -58,10 +59,17 @@ check: lint types ## Check style, types, units, properties, and the golden table
 
 full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb dbt ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
-	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
-	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
+	@$(MAKE) --no-print-directory --jobs=2 $(addprefix --,$(filter output-sync,$(.FEATURES))) $(ENGINES)
+
+# The parts of make full that are not spread over the cores: two at a time, as each often waits for a server.
+full-spark:
 	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
+full-trino:
 	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm
+full-browser:
+	$(BIN)/python -m pytest $(BROWSER_TESTS) -m browser
+full-libraries:
+	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS)
 
 lint: $(INSTALLED) ## Check format, style and who imports whom
 	$(BIN)/ruff format --check
@@ -149,7 +157,7 @@ dist: ## Build sdist and wheel; try the wheel in fresh environments, bare and wi
 lowest: $(LOWEST)/.installed $(LOWEST)-core/.installed ## Test with the lowest versions that pyproject.toml promises, on the oldest Python at hand
 	$(LOWEST)-core/bin/python -m pytest $(SPREAD) --core -m "$(QUICK) and not extra and not heavy" --hypothesis-profile=quick \
 		--ignore=tests/properties --ignore=tests/robustness --ignore=tests/project
-	$(LOWEST)/bin/python -m pytest $(SPREAD) --without grimp --without playwright --without pyspark \
+	$(LOWEST)/bin/python -m pytest $(SPREAD) --beyond-core --without grimp --without playwright --without pyspark \
 		-m "$(QUICK) and not heavy" --hypothesis-profile=quick --ignore=$(TRINO_TESTS) --ignore=tests/robustness \
 		--ignore=tests/properties --ignore=tests/project --ignore=tests/random --ignore=tests/table/test_golden.py \
 		$(NEEDS_NEW_POLARS:%=--deselect %)

@@ -1,7 +1,8 @@
 """The order of tests, their share of the machine, and what needs a JDK or a browser.
 
 ``pytest --matrix`` ends with a table: of the golden queries of each group, how many passed through each engine.
-``pytest --core`` collects what can be imported without any extra, ``pytest --without PACKAGE`` what does without that.
+``pytest --core`` collects what can be imported without any extra, ``pytest --beyond-core`` the rest, and ``pytest
+--without PACKAGE`` what does without that.
 """
 
 import logging
@@ -62,6 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", action="store_true", help="print the golden queries passed by group and engine")
     parser.addoption("--core", action="store_true", help="leave out what imports a package of an extra, or a tool")
     parser.addoption("--without", action="append", default=[], help="leave out what imports this package")
+    parser.addoption("--beyond-core", action="store_true", help="leave out what --core takes, but for tests of extras")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -103,8 +105,11 @@ def level_of_the_log() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    if config.getoption("--beyond-core"):
+        beyond = {path: not packages_of(path) <= core_packages() for path in {item.path for item in items}}
+        items[:] = [item for item in items if beyond[item.path] or item.get_closest_marker("extra")]
     for item in items:
         if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("jvm")
