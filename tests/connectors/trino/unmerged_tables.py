@@ -16,6 +16,8 @@ REFUSED = {
     "c_hfile_blocks_0150": "a block of type hfile_data",
     "c_parquet_blocks_0150": "a block of type parquet_data",
     "c_parquet_blocks_120": "a block of type parquet_data",
+    "d_cleaned_parquet_120": "a block of type parquet_data",
+    "e_composite_filtered_111": "a block of type parquet_data",
     "e_duplicate_keys_120": "its base file has several rows of one record key",
     "e_duplicate_keys_commit_time_120": "its base file has several rows of one record key",
     "e_duplicate_keys_fill_120": "merging of fields, identical defaults taken from the row that loses",
