@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.store import Store, running_store
-from hudi_bridge.table import HudiTable
+from hudi_bridge import HudiDataset, HudiTable
 from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 _SLICES, _ROWS, _UPDATED = 335, 400, 40
@@ -88,7 +88,7 @@ def read(uri: str, columns: list[str] | None) -> dict[str, float]:
     """Reads the table once, batch by batch; returns what it took."""
     before, peak_before = resource.getrusage(resource.RUSAGE_SELF), _peak_kib()
     started = time.perf_counter()
-    dataset = HudiTable.open(uri).snapshot()
+    dataset: HudiDataset = HudiTable.open(uri).snapshot()
     slices = sum(1 for _ in dataset.splits())
     planned = time.perf_counter() - started
     rows = sum(batch.num_rows for batch in dataset.to_batches(columns=columns))

@@ -6,11 +6,11 @@ splits ahead, up to a number of bytes; as many as there are cores decode what ha
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 from weakref import WeakSet
@@ -24,10 +24,10 @@ from hudi_bridge.common.caching import memory_bytes
 from hudi_bridge.common.operations import current_context, operation, watched_work
 from hudi_bridge.common.threads import (
     BatchSource,
+    Source,
     Turns,
     Workers,
     iter_parallel,
-    map_in_threads,
     most_at_once,
     number_in,
 )
@@ -40,13 +40,21 @@ from hudi_bridge.readers.completion_times import (
     with_commits_of_filter,
     with_completion_times,
 )
-from hudi_bridge.readers.fetch_ahead import FilesOfSlice, LargeFetchSlot
+from hudi_bridge.readers.fetch_ahead import FetchFile, FilesOfSlice
 from hudi_bridge.readers.realtime_compacted import slice_reader
 from hudi_bridge.readers.request import RowRequest, SplitRead
-from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader, are_read_together, is_small, small_groups
+from hudi_bridge.readers.small_slices import (
+    MAX_SLICES,
+    SmallSlices,
+    SmallSlicesReader,
+    are_read_together,
+    is_small,
+    small_groups,
+)
 from hudi_bridge.schema.meta_columns import own_columns
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit, sizes_of
+from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.storage import Storage
 
 _LOG = logging.getLogger(__name__)
@@ -60,7 +68,7 @@ _RELEASED_BYTES = 1 << 22
 """Reads of smaller files leave little behind; giving it back takes a millisecond or more."""
 _AT_ONCE_VARIABLE = "HUDI_BRIDGE_STORE_SLICES"
 _BYTES_VARIABLE = "HUDI_BRIDGE_STORE_BYTES"
-_DEFAULT_AT_ONCE = 32
+_DEFAULT_AT_ONCE = 64
 _DEFAULT_BYTES = 256 << 20
 _SHARE_OF_MEMORY = 8
 _FEW_ROWS_AT_ONCE = 16
@@ -270,7 +278,7 @@ def _closed() -> QueryError:
 
 
 def slices_at_once() -> int:
-    """How many splits are fetched or read at the same time: HUDI_BRIDGE_STORE_SLICES, or 32."""
+    """How many files of splits are fetched at the same time: HUDI_BRIDGE_STORE_SLICES, or 64."""
     return number_in(_AT_ONCE_VARIABLE, _DEFAULT_AT_ONCE, least=1)
 
 
@@ -325,104 +333,132 @@ def _iter_local(
 def _iter_from_store(
     storage: Storage, splits: Sequence[Split], request: RowRequest
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The batches of all splits.
+    """The batches of all splits: some threads fetch files, others read splits whose files have arrived.
 
     If the consumer stops early, the threads stop at their next batch or request.
     """
-    fetching = min(len(splits), slices_at_once())
     # Where few rows are wanted, each split needs further requests and little time of a core.
     is_selective = any(_is_selective(request, split) for split in splits[:1])
     reading = max(1, min(len(splits), _FEW_ROWS_AT_ONCE)) if is_selective else most_at_once(len(splits))
-    alone, context = len(splits) == 1, current_context()
     reads = (
-        SplitRead(storage=storage, split=split, request=request, use_threads=alone, at_once=reading) for split in splits
+        SplitRead(storage=storage, split=split, request=request, use_threads=len(splits) == 1, at_once=reading)
+        for split in splits
     )
-    # Few splits leave room for the files of each.
-    files_at_once = max(1, slices_at_once() // max(1, fetching))
-    parts = (_part(read, context, files_at_once) for read in reads)
-    ahead = _Ahead(fetching, reading, bytes_ahead())
-    workers = Workers(ahead.sources(parts), fetching, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
+    files = sum(1 + len(part.log_paths) for split in splits for part in split.slices)
+    fetching = min(files, slices_at_once())
+    is_together = all(not is_selective and are_read_together(request, split.context) for split in splits[:1])
+    is_together = is_together and storage.decryption is None
+    ahead = _Ahead(bytes_ahead(), current_context(), is_together=is_together)
+    fetchers = Workers(ahead.sources(reads), fetching, fetching)
+    readers = Workers(ahead.readable(fetchers), reading, _QUEUE_BYTES, pa.RecordBatch.get_total_buffer_size)
     try:
-        workers.start()
-        yield from workers.items()
+        fetchers.start()
+        readers.start()
+        yield from readers.items()
     finally:
-        workers.stopped = True
+        readers.stopped = fetchers.stopped = True
         ahead.stop()
-        workers.end()
+        # Readers wait for what is fetched, so fetchers end first.
+        fetchers.end()
+        readers.end()
 
 
 def _is_selective(request: RowRequest, split: Split) -> bool:
     return any(request.is_selective(dict(part.partition_values)) for part in split.slices)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """What is read of one split: ``fetch`` does requests, and returns what yields the batches."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fetched:
+    """A split with the files that are fetched before it is read, ``files`` of them; complete once all have arrived."""
 
+    read: SplitRead[Split]
     size_bytes: int
-    fetch: Callable[[LargeFetchSlot], BatchSource]
+    files: int
+    arrived: "count[int]" = field(default_factory=partial(count, 1))
+    content: dict[str, pa.Buffer | FileOfRanges] = field(default_factory=dict)
 
-
-def _part(read: SplitRead[Split], context: Any, files_at_once: int) -> _Part:  # noqa: ANN401 - of OpenTelemetry
-    slices = [FilesOfSlice(stored_slice_read(read, part)) for part in read.split.slices]
-
-    def fetch(large_fetch_slot: LargeFetchSlot) -> BatchSource:
-        requests = {path: file for files in slices for path, file in files.to_fetch(large_fetch_slot)}
-        fetched = map_in_threads(lambda fetch_file: fetch_file(), requests.values(), files_at_once)
-        storage = read.storage.with_prefetched(dict(zip(requests, fetched, strict=True)))
-        return partial(read_rows, replace(read, storage=storage), context)
-
-    return _Part(size_bytes=sum(files.size_bytes for files in slices), fetch=fetch)
+    @property
+    def small_slice(self) -> RealtimeFileSplit | None:
+        """The split if it may be read together with others."""
+        split = self.read.split
+        return split if isinstance(split, RealtimeFileSplit) and is_small(split) else None
 
 
 class _Ahead:
-    """Lets workers fetch parts as long as there is room for their bytes, and some of them read what they have fetched.
+    """Lets workers fetch the files of splits as long as there is room for their bytes, and others read these splits.
 
-    Only workers wait here; the consumer tells them to stop by a flag.
+    Small splits that have arrived meanwhile are read together. Only workers wait here; the consumer tells them to stop
+    by a flag.
     """
 
-    def __init__(self, fetching: int, reading: int, most_bytes: int) -> None:
-        self._fetching = fetching
+    def __init__(self, most_bytes: int, context: Any, *, is_together: bool) -> None:  # noqa: ANN401 - of OpenTelemetry
         self._most_bytes = most_bytes
+        self._context = context
+        self._is_together = is_together
         self._bytes = 0
         self._freed: SimpleQueue[int] = SimpleQueue()
         self._is_stopped = False
-        self._to_read, self._to_fetch_much = Turns(reading), Turns(1)
+        self._to_fetch_much = Turns(1)
 
     def stop(self) -> None:
         """Let nobody wait any more."""
         self._is_stopped = True
         self._freed.put(0)
-        for turns in (self._to_read, self._to_fetch_much):
-            turns.add(self._fetching)
+        self._to_fetch_much.add(slices_at_once())
 
-    def is_stopped(self) -> bool:
-        """Whether the consumer needs no more."""
-        return self._is_stopped
-
-    def sources(self, parts: Iterable[_Part]) -> Iterator[BatchSource]:
-        """What the workers iterate over; waits for room before each."""
-        for part in parts:
-            while not self._is_stopped and not self._has_room_for(part.size_bytes):
+    def sources(self, reads: Iterable[SplitRead[Split]]) -> Iterator[Source[_Fetched]]:
+        """What fetches the files, one after another; waits for room before those of each split."""
+        for read in reads:
+            slices = [FilesOfSlice(stored_slice_read(read, part)) for part in read.split.slices]
+            size = sum(files.size_bytes for files in slices)
+            while not self._is_stopped and not self._has_room_for(size):
                 with suppress(Empty):
                     self._bytes -= self._freed.get(timeout=_POLL_SECONDS)
             if self._is_stopped:
                 return
-            self._bytes += part.size_bytes
-            yield partial(self._batches, part)
+            self._bytes += size
+            requests = {path: file for files in slices for path, file in files.to_fetch(self._large_fetch_slot)}
+            fetched = _Fetched(read=read, size_bytes=size, files=len(requests))
+            if not requests:
+                yield partial(iter, (fetched,))
+            for path, fetch in requests.items():
+                yield partial(self._fetch, fetched, path, fetch)
 
     def _has_room_for(self, size: int) -> bool:
         return not self._bytes or self._bytes + size <= self._most_bytes
 
-    def _batches(self, part: _Part) -> Iterator[pa.RecordBatch]:
+    @staticmethod
+    def _fetch(fetched: _Fetched, path: str, fetch: FetchFile) -> Iterator[_Fetched]:
+        """Fetches a file; yields the split if it was the last."""
+        fetched.content[path] = fetch()
+        if next(fetched.arrived) == fetched.files:
+            yield fetched
+
+    def readable(self, fetchers: Workers[_Fetched]) -> Iterator[BatchSource]:
+        """What reads the splits, as they arrive; waits for them."""
+        for group in fetchers.item_groups(MAX_SLICES):
+            small = [fetched for fetched in group if fetched.small_slice] if self._is_together else []
+            together = small if len(small) > 1 else []
+            if together:
+                slices = tuple(fetched.small_slice for fetched in together if fetched.small_slice)
+                yield partial(self._batches, SmallSlices(slices=slices), together)
+            for fetched in group:
+                if fetched not in together:
+                    yield partial(self._batches, fetched.read.split, [fetched])
+
+    def _batches(self, split: Split | SmallSlices, group: Sequence[_Fetched]) -> Iterator[pa.RecordBatch]:
+        content = {path: file for fetched in group for path, file in fetched.content.items()}
+        for fetched in group:
+            # The reader lets go of files while it reads.
+            fetched.content.clear()
+        read = group[0].read
+        storage = read.storage.with_prefetched(content)
+        del content
         try:
-            read = part.fetch(self._large_fetch_slot)
-            with self._to_read.taken(self.is_stopped) as has_turn:
-                if has_turn:
-                    yield from read()
+            yield from read_rows(replace(read.of(split), storage=storage), self._context)
         finally:
-            self._freed.put(part.size_bytes)
+            self._freed.put(sum(fetched.size_bytes for fetched in group))
 
     def _large_fetch_slot(self, size: int) -> AbstractContextManager[object]:
         """A context in which columns of this size are fetched."""
-        return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken(self.is_stopped)
+        return nullcontext() if size < _LARGE_BYTES else self._to_fetch_much.taken(lambda: self._is_stopped)

@@ -175,6 +175,27 @@ class Workers(Generic[Item]):
                 del item
                 self._release_all()
 
+    def item_groups(self, most: int) -> Iterator[list[Item]]:
+        """The items in groups: all that wait at the time, one at least and ``most`` at most; raises like ``items``."""
+        working = len(self._threads)
+        while working:
+            group: list[Item] = []
+            while working and len(group) < most:
+                try:
+                    handed_over = self._handed_over.get(block=not group)
+                except Empty:
+                    break
+                if handed_over is None:
+                    working -= 1
+                elif isinstance(handed_over, BaseException):
+                    raise handed_over
+                else:
+                    group.append(handed_over[0])
+                    self._taken.put(handed_over[1])
+            del handed_over
+            if group:
+                yield group
+
     def end(self, urge: Callable[[], object] = bool) -> None:
         """Wait until all workers have ended, each before its next item.
 

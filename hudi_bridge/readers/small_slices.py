@@ -130,6 +130,8 @@ class SmallSlicesReader:
     def __init__(self, read: SplitRead[SmallSlices]) -> None:
         context, request = read.split.context, read.request
         self._read = read
+        # A slice that is read alone after all needs its files once more.
+        self._prefetched = dict(read.storage.prefetched)
         self._context = context
         self._log_memory_bytes = log_memory_bytes(context, read.at_once)
         keys = () if request.record_keys is None else context.key_columns
@@ -185,7 +187,10 @@ class SmallSlicesReader:
         yield from rows
 
     def _alone(self, split: RealtimeFileSplit) -> Iterator[pa.RecordBatch]:
-        return slice_reader(self._read.of_slice(split)).batches()
+        read = self._read
+        if self._prefetched:
+            read = replace(read, storage=read.storage.with_prefetched(self._prefetched))
+        return slice_reader(read.of_slice(split)).batches()
 
     def _rows(self, slices: Sequence[_OpenSlice]) -> Iterator[pa.RecordBatch]:
         request, base = self._read.request, slices[0].base

@@ -9,7 +9,9 @@ failures for empty folders, so there is another one here. Arrow's client of HDFS
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,6 +37,9 @@ _CLIENT_TIMEOUTS: dict[str, dict[str, Any]] = {
 }
 # Google's client wants to know when a token ends, and asks for another one then, which nobody can give it.
 _TOKEN_LIFE = timedelta(hours=1)
+_S3_CONNECTIONS = 64
+"""As many requests at once; Arrow's client has as many connections as Arrow has threads for I/O, but 25 at least."""
+_io_threads_lock = threading.Lock()
 _S3_IN_URI = ("region", "scheme", "endpoint_override")
 
 
@@ -303,8 +308,21 @@ def _by_client(scheme: str, uri: str, arguments: dict[str, Any]) -> tuple[fs.Fil
         # It is pickled as the arguments of its constructor.
         state: Any = filesystem.__reduce__()[1]
         current = {name: value for name, value in state[0].items() if value not in ("", None)}
-        filesystem = kind(**current | arguments)
+        with _io_threads(_S3_CONNECTIONS if scheme == "s3" else 0):
+            filesystem = kind(**current | arguments)
     return filesystem, path
+
+
+@contextmanager
+def _io_threads(least: int) -> Iterator[None]:
+    """A context in which Arrow may have at least so many threads for I/O, which are started when they are needed."""
+    with _io_threads_lock:
+        usual = pa.io_thread_count()
+        pa.set_io_thread_count(max(usual, least))
+        try:
+            yield
+        finally:
+            pa.set_io_thread_count(usual)
 
 
 def _google(uri: str, arguments: dict[str, Any]) -> tuple[fs.FileSystem, str]:

@@ -59,6 +59,23 @@ class RangesOfHandles:
         """Open the file now."""
         self._idle.put(self._handle())
 
+    def whole(self) -> pa.Buffer:
+        """The whole file; a small one is opened and read by one call."""
+        content = self._request("read", self._small_content)
+        return read_in_pieces(self, 0, self.size) if content is None else content
+
+    def _small_content(self) -> pa.Buffer | None:
+        handle, self._size = self._open_with_size()
+        if self._size > PIECE_BYTES:
+            self._idle.put(handle)
+            return None
+        with handle:
+            content = pa.allocate_buffer(self._size)
+            # Stores refuse an empty range.
+            if self._size:
+                self._fill(memoryview(content).cast("B"), 0, handle)
+        return content
+
     def read(self, start: int, size: int) -> pa.Buffer:
         """The bytes of a range."""
         content = pa.allocate_buffer(size)
@@ -141,6 +158,10 @@ class RangesOfReader:
         """Ask for the size, unless it is known."""
         if self._size is None:
             self._size = self._request("open", self._reader.size)
+
+    def whole(self) -> pa.Buffer:
+        """The whole file."""
+        return read_in_pieces(self, 0, self.size)
 
     def read(self, start: int, size: int) -> pa.Buffer:
         """The bytes of a range."""

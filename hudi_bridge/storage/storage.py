@@ -28,7 +28,7 @@ from hudi_bridge.common.threads import call_with_timeout, timeout_seconds
 from hudi_bridge.errors import CorruptTableError, HudiReadError, QueryError, StorageError, TableNotFoundError
 from hudi_bridge.storage.file_systems import arrow_file_system, open_file_system
 from hudi_bridge.storage.masking import Location, masked
-from hudi_bridge.storage.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of, read_in_pieces
+from hudi_bridge.storage.ranges import PIECE_BYTES, FileOfRanges, Ranges, ranges_of
 from hudi_bridge.storage.retries import CutAnswerError, may_pass, with_retries
 
 _LOG = logging.getLogger(__name__)
@@ -325,7 +325,7 @@ class Storage:
                 return self.read_range(opened, path, 0, opened.size())
         file = self._ranges(path, size_bytes)
         try:
-            return read_in_pieces(file, 0, file.size)
+            return file.whole()
         finally:
             file.close()
 

@@ -170,6 +170,30 @@ def test_a_worker_may_be_the_one_that_ends_all() -> None:
     assert ended == [None]
 
 
+def test_items_that_wait_are_taken_in_groups() -> None:
+    workers = threads.Workers([lambda: iter(range(7))], 1, 7)
+    workers.start()
+    for thread in workers._threads:
+        while thread.ident is None:
+            time.sleep(0.001)
+        thread.join(10)
+    assert list(workers.item_groups(3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    workers.end()
+
+
+def test_an_error_ends_the_groups() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("two")
+
+    workers = threads.Workers([items], 1, 1)
+    workers.start()
+    with pytest.raises(ValueError, match="two"):
+        list(workers.item_groups(3))
+    workers.stopped = True
+    workers.end()
+
+
 def test_another_thread_than_the_consumer_waits_for_workers_no_longer_than_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiTable, StorageError
+from hudi_bridge import CorruptBaseFileError, DataFileGoneError, HudiReadError, HudiTable, StorageError
+from hudi_bridge.common.threads import Workers
 from hudi_bridge.readers.base_formats.parquet import ColumnChunks
+from hudi_bridge.readers.request import SplitRead
+from hudi_bridge.readers.small_slices import SmallSlices, SmallSlicesReader
 from hudi_bridge.split_reader import bytes_ahead, slices_at_once
 from hudi_bridge.storage.ranges import FileOfRanges
 from hudi_bridge.storage.retries import may_pass, retry_seconds, with_retries
 from hudi_bridge.storage.storage import Storage
+from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
 from tests.support.s3_server import S3Server
@@ -76,6 +81,67 @@ def test_small_slices_take_a_request_for_each_file(tmp_path: Path, logs: int) ->
     assert requests.reads == SLICES * (1 + logs)
     stored = sum(path.stat().st_size for path in (tmp_path / "t").glob("*f*-0*"))
     assert requests.read_bytes == stored
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of small slices that are read together; reads begin when all files of a table have arrived."""
+    sizes: list[int] = []
+    item_groups = Workers.item_groups
+
+    def waiting(workers: Workers[Any], most: int) -> Iterator[list[Any]]:
+        for thread in workers._threads:
+            while thread.ident is None:
+                time.sleep(0.001)
+            thread.join(60)
+        return item_groups(workers, most)
+
+    class Noting(SmallSlicesReader):
+        def __init__(self, read: SplitRead[SmallSlices]) -> None:
+            sizes.append(len(read.split.slices))
+            super().__init__(read)
+
+    monkeypatch.setattr(Workers, "item_groups", waiting)
+    monkeypatch.setattr("hudi_bridge.split_reader.SmallSlicesReader", Noting)
+    return sizes
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_small_slices_that_have_arrived_are_read_together(
+    tmp_path: Path, groups: list[int], monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
+) -> None:
+    if is_alone:
+        # Their rows turn out to be too many; their files are not asked for once more.
+        monkeypatch.setattr("hudi_bridge.readers.small_slices.ROWS_PER_BATCH", 1)
+    files = CountingFileSystem()
+    table = HudiTable.open(str(written(tmp_path / "t")), files)
+    list(table.snapshot().splits())
+    requests = files.reset()
+    assert values(table) == EXPECTED
+    assert groups == [SLICES]
+    assert set(requests.by_file.values()) == {1}
+    assert requests.reads == 2 * SLICES
+    # With a filter, they are read one by one.
+    assert values(table, filter=pc.field("ts") > 1) == ["log 0"] * SLICES
+    assert groups == [SLICES]
+
+
+def test_an_error_in_slices_that_are_read_together_names_the_file(tmp_path: Path, groups: list[int]) -> None:
+    dataset = HudiTable.open(str(written(tmp_path / "t")), CountingFileSystem()).snapshot()
+    log = next((tmp_path / "t").glob(".f3-0*.log*"))
+    log.write_bytes(log.read_bytes().replace(b"log 0", b"\xff" * 5))
+    with pytest.raises(HudiReadError, match="f3-0"):
+        dataset.to_table()
+    assert groups == [SLICES]
+
+
+@pytest.mark.parametrize("name", ["b_partial_update_payload_0150", "e_multilevel_0150", "h_column_stats_120"])
+def test_slices_of_a_store_have_the_rows_of_local_ones(groups: list[int], name: str) -> None:
+    path = golden_table(name)
+    expected = HudiTable.open(path).snapshot().to_table()
+    actual = HudiTable.open(str(path), CountingFileSystem()).snapshot().to_table()
+    assert differences(expected, actual) == []
+    assert max(groups) > 1
 
 
 @pytest.mark.usefixtures("all_are_large")
@@ -290,6 +356,20 @@ def test_the_wait_for_requests_is_hidden(store: S3Server) -> None:
     assert traffic.mean_at_once > SLICES // 2
 
 
+def test_a_uri_of_s3_has_as_many_connections_as_files_are_fetched(tmp_path: Path) -> None:
+    written(tmp_path / "lake" / "trips", 30)
+    with S3Server(tmp_path).running() as store:
+        threads = pa.io_thread_count()
+        table = HudiTable.open(store.uri("lake/trips"))
+        assert pa.io_thread_count() == threads
+        assert len(list(table.snapshot().splits())) == 30
+        store.latency = 0.5
+        traffic = store.reset()
+        assert len(values(table)) == 2 * 30
+        # Arrow's client has 25 by itself.
+        assert traffic.most_at_once > 25
+
+
 def test_bytes_and_slices_in_flight_are_limited(store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     table = HudiTable.open(store.uri("lake/trips"))
     store.latency = 0.02
@@ -301,7 +381,7 @@ def test_bytes_and_slices_in_flight_are_limited(store: S3Server, monkeypatch: py
             assert traffic.most_at_once <= 3
     assert slices_at_once() > 3
     monkeypatch.setenv("HUDI_BRIDGE_STORE_SLICES", "many")
-    assert slices_at_once() == 32
+    assert slices_at_once() == 64
     assert 0 < bytes_ahead() <= 256 << 20
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
-from hudi_bridge.readers.base_file import OpenBaseFile
+from hudi_bridge.readers.base_file import OpenBaseFile, open_stored
 from hudi_bridge.readers.base_formats.footers import check_origin, chunks_of
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -45,7 +45,7 @@ class SmallParquetFile(OpenBaseFile):
             PARQUET_ERRORS: the footer cannot be decoded.
             StorageError: the file cannot be read.
         """
-        content = _content(storage, path)
+        content = _content(storage, split, path)
         self._file = pq.ParquetFile(
             pa.BufferReader(content),
             coerce_int96_timestamp_unit="us",
@@ -115,9 +115,9 @@ class SmallParquetFile(OpenBaseFile):
         return batches if self._legacy_dates is None else list(map(self._legacy_dates.rebased, batches))
 
 
-def _content(storage: Storage, path: str) -> bytes:
+def _content(storage: Storage, split: RealtimeFileSplit, path: str) -> bytes:
     """The content of a Parquet file, without the content of a large Bloom filter."""
-    with storage.open_input(path) as opened:
+    with open_stored(storage, split, path)[0] as opened:
         file: Any = opened  # the stubs lack read_at's second argument
         size: int = file.size()
         tail: bytes = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
