@@ -1,5 +1,7 @@
 """Large tables, and tables of many file slices, from real ones: their files are copied, not written by Hudi again.
 
+Rows of a copy name its file, as Hudi's do; Arrow writes the base files that it has other rows in.
+
 The real tables have no metadata table, and one file slice unless it is said otherwise. A copy is kept beside the real
 table, and is made again when that one has been written again, or is copied in another way.
 """
@@ -8,7 +10,7 @@ import hashlib
 import re
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pyarrow.parquet as pq
 
 _FILE_ID = re.compile(r"^(\.?)([0-9a-f-]{36}(?:-\d+)?)(_.*)$")
 _KEY_COLUMNS = ("_hoodie_record_key", "id")
+_FILE_NAME_COLUMN = "_hoodie_file_name"
 _PREFIX = "order-"
 _MERGE_MODE = "hoodie.record.merge.mode="
 
@@ -59,8 +62,17 @@ def _copy_all(table: Path, copy: Path, id_of_copy: Callable[[str, int], str], ti
         found = _FILE_ID.match(file.name)
         assert found is not None
         target = copy / file.relative_to(table).parent
+        rows = pq.read_table(file) if file.suffix == ".parquet" else None
         for number in range(times):
-            shutil.copyfile(file, target / f"{found[1]}{id_of_copy(found[2], number)}{found[3]}")
+            file_id = id_of_copy(found[2], number)
+            path = target / f"{found[1]}{file_id}{found[3]}"
+            if file_id == found[2]:
+                shutil.copyfile(file, path)
+            elif rows is not None:
+                _write(path, [_with_text(rows, _FILE_NAME_COLUMN, found[2], file_id)])
+            else:
+                # Records of Avro name their file group, and file ids have one length.
+                path.write_bytes(file.read_bytes().replace(found[2].encode(), file_id.encode()))
 
 
 def _id_of_copy(file_id: str, number: int) -> str:
@@ -108,16 +120,20 @@ def grow_base_file(table: Path, times: int) -> Path:
                 shutil.copyfile(file, target)
                 continue
             rows = pq.read_table(file)
-            metadata: Any = rows.schema.metadata or {}
-            # Arrow would add a schema of its own, with another copy of Hudi's Bloom filter.
-            with pq.ParquetWriter(
-                target, rows.schema, compression="gzip", compression_level=1, store_schema=False
-            ) as writer:
-                for number in range(times):
-                    writer.write_table(_renamed(rows, number), row_group_size=rows.num_rows)
-                writer.add_key_value_metadata(metadata)
+            _write(target, [_renamed(rows, number) for number in range(times)])
         _finish(copy, table)
     return copy
+
+
+def _write(path: Path, row_groups: Sequence[pa.Table]) -> None:
+    """Write a base file of some row groups, with the metadata of the first."""
+    schema = row_groups[0].schema
+    metadata: Any = schema.metadata or {}
+    # Arrow would add a schema of its own, with another copy of Hudi's Bloom filter.
+    with pq.ParquetWriter(path, schema, compression="gzip", compression_level=1, store_schema=False) as writer:
+        for rows in row_groups:
+            writer.write_table(rows, row_group_size=rows.num_rows)
+        writer.add_key_value_metadata(metadata)
 
 
 def with_payload(table: Path, payload: str) -> Path:
@@ -138,9 +154,14 @@ def with_payload(table: Path, payload: str) -> Path:
 def _renamed(rows: pa.Table, number: int) -> pa.Table:
     """The rows with other keys; those of number 0 are unchanged."""
     for name in _KEY_COLUMNS if number else ():
-        keys = pc.replace_substring(rows[name], pattern=_PREFIX, replacement=f"{_PREFIX}{number}-", max_replacements=1)
-        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), keys)
+        rows = _with_text(rows, name, _PREFIX, f"{_PREFIX}{number}-")
     return rows
+
+
+def _with_text(rows: pa.Table, name: str, old: str, new: str) -> pa.Table:
+    """The rows with one text for another in a column, where it is first in each value."""
+    values = pc.replace_substring(rows[name], pattern=old, replacement=new, max_replacements=1)
+    return rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), values)
 
 
 def _copy_of(table: Path, name: str) -> tuple[Path, bool]:

@@ -34,20 +34,23 @@ _TEXT_BYTES = 96
 def write_small(folder: Path, _: int) -> None:
     """Slices of one base file and one log file, some tens of KB each."""
     table = TableWriter(folder=folder).create()
+    bases, logs = [], []
     for number in range(_SLICES):
+        file_id = f"f{number}-0"
         rows = [{"id": f"{number}-{row}", "ts": 1, "value": f"value {row}"} for row in range(_ROWS)]
-        table.base_file(at(1), rows, file_id=f"f{number}-0")
+        bases.append(table.base_file(at(1), rows, file_id=file_id))
         updates = [{**row, "ts": 2, "value": "updated"} for row in rows[:_UPDATED]]
-        table.log_file(at(2), [table.data_block(at(2), updates)], file_id=f"f{number}-0")
-    table.commit(at(1))
-    table.commit(at(2))
+        logs.append(table.log_file(at(2), [table.data_block(at(2), updates, file_id=file_id)], file_id=file_id))
+    table.commit(at(1), wrote=bases)
+    table.commit(at(2), wrote=logs)
 
 
 def write_large(folder: Path, size_bytes: int) -> None:
     """Slices of one base file of one row group, which cannot be compressed, and a log file of 0.1 % of its rows."""
     fields = (("id", "string"), ("ts", "long"), ("value", "string"), ("number", "double"))
     table = TableWriter(folder=folder, fields=fields).create()
-    table.partition("")
+    folder = table.partition("")
+    bases, logs = [], []
     random = np.random.default_rng(1)
     rows = _FILE_BYTES // _BYTES_PER_ROW
     for number in range(max(1, size_bytes // _FILE_BYTES)):
@@ -65,13 +68,14 @@ def write_large(folder: Path, size_bytes: int) -> None:
             pa.array(random.random(rows)),
         ]
         written = pa.table(columns, names=[*META_FIELDS, *(field for field, _ in fields)])
-        pq.write_table(written, folder / name, row_group_size=rows, compression="snappy")
+        bases.append(folder / name)
+        pq.write_table(written, bases[-1], row_group_size=rows, compression="snappy")
         updates = [
             {"id": keys[row].as_py(), "ts": 2, "value": "updated", "number": 0.0} for row in range(0, rows, 1000)
         ]
-        table.log_file(at(2), [table.data_block(at(2), updates)], file_id=file_id)
-    table.commit(at(1))
-    table.commit(at(2))
+        logs.append(table.log_file(at(2), [table.data_block(at(2), updates, file_id=file_id)], file_id=file_id))
+    table.commit(at(1), wrote=bases)
+    table.commit(at(2), wrote=logs)
 
 
 _TABLES: dict[str, Callable[[Path, int], None]] = {"small": write_small, "large": write_large}

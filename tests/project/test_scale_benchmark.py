@@ -76,11 +76,13 @@ def test_the_files_of_a_written_table_are_those_of_its_index(tmp_path: Path) -> 
     assert len(listed["true"]) == 36
 
 
-def test_copies_of_slices_are_named_by_the_commits(tmp_path: Path) -> None:
+def test_copies_of_slices_are_named_by_the_commits_and_their_rows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = TableWriter(folder=tmp_path / "table").create()
     base = writer.base_file(at(1), [{"id": "a", "ts": 1, "value": "old"}, {"id": "b", "ts": 1}], file_id=FILE_ID)
     writer.commit(at(1), wrote=[base])
-    blocks = [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "new"}])]
+    blocks = [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "new"}], file_id=FILE_ID)]
     log = writer.log_file(at(2), blocks, base_instant=at(1), file_id=FILE_ID)
     writer.commit(at(2), wrote=[log])
     (tmp_path / "table.sql").touch()
@@ -92,6 +94,10 @@ def test_copies_of_slices_are_named_by_the_commits(tmp_path: Path) -> None:
         paths = {Path(copied._state.config.table_path) / stat.path for stat in stats}
         assert len(paths) == len({stat.file_id for stat in stats}) == 3
         assert all(path.is_file() for path in paths)
+        file_ids = {stat.file_id for stat in stats}
+    names = [str(name) for name in rows["_hoodie_file_name"].to_pylist()]
+    assert sorted(name.partition("_")[0] for name in names) == sorted([*file_ids, *file_ids])
+    assert caplog.messages == []
 
 
 def test_sums_of_copies_are_multiples() -> None:
