@@ -26,6 +26,12 @@ def release() -> str:
     return str(manifest["dependencies"]["hudi-core"]["version"]).removeprefix("=")
 
 
+def program_path(program: str) -> Path:
+    """Where a program is once it is built."""
+    target = Path(os.environ.get("HUDI_RS_0_6") or Path.home() / ".cache" / "hudi-bridge" / "hudi_rs_0_6")
+    return target / "release" / program
+
+
 @cache
 def built(program: str) -> Path:
     """The path of a program, which is built if it is not there, or not of this source.
@@ -33,12 +39,12 @@ def built(program: str) -> Path:
     Raises:
         NotBuiltError: there is no cargo, or it has failed.
     """
-    target = Path(os.environ.get("HUDI_RS_0_6") or Path.home() / ".cache" / "hudi-bridge" / "hudi_rs_0_6")
+    path = program_path(program)
     cargo = shutil.which("cargo")
     if cargo is None:
         raise NotBuiltError("there is no cargo to build it")
-    command = [cargo, "build", "--release", "--locked", "--bin", program, "--target-dir", str(target)]
+    command = [cargo, "build", "--release", "--locked", "--bin", program, "--target-dir", str(path.parents[1])]
     done = subprocess.run(command, cwd=SOURCE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise NotBuiltError(f"cargo has failed: {' '.join(done.stderr.splitlines()[-_LAST_LINES:])}")
-    return target / "release" / program
+    return path

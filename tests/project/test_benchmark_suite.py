@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks import aims, measurement, page, plot, run, rust_programs, steps, turns
+from benchmarks import aims, growth, measurement, page, plot, run, rust_programs, steps, turns
 from benchmarks.aims import MEASURES, Aims
 from benchmarks.contenders import Contender
 from benchmarks.reader_hudi_rs_0_6 import RustReads
@@ -283,6 +283,57 @@ def test_the_plot_has_a_mark_for_each_ratio_and_both_themes() -> None:
     places = [float(re.findall(r"[\d.]+", mark.attrib["transform"])[0]) for mark in marks]
     assert places[2] < places[1] < places[0]
     assert "prefers-color-scheme: dark" in (root.findtext(f"{SVG}style") or "")
+
+
+def test_growth_is_measured_with_the_cores_of_each_point_and_shown_on_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[tuple[int, set[str]]] = []
+    cores = {0}
+    monkeypatch.setattr("benchmarks.growth.os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+
+    def restrict(_: int, to: set[int]) -> None:
+        cores.clear()
+        cores.update(to)
+
+    monkeypatch.setattr("benchmarks.growth.os.sched_setaffinity", restrict)
+
+    def run_cases(chosen: list[Case], *_: object, size: str, **__: object) -> Run:
+        used.append((len(cores), {case.name for case in chosen}))
+        lines = [
+            dataclasses.replace(line(reader, seconds / len(cores), read=read.name), case=case.name)
+            for case in chosen
+            for read in case.reads
+            for reader, seconds in ((OURS, 1.0), (PEER, 2.0))
+        ]
+        return dataclasses.replace(run_of(*lines, size=size), cases={case.name: case.about for case in chosen})
+
+    monkeypatch.setattr("benchmarks.growth.run_cases", run_cases)
+    chosen = growth.curves(SIZES["small"], (1, 2, 4))
+    measured = growth.measure(chosen, Path(), size="small", rounds=3, readers=(OURS, PEER))
+    assert {number: names for number, names in used if number < 4} == {
+        number: {f"updates-10, {number} cores", f"slices-100, {number} cores"} for number in (1, 2)
+    }
+    assert {"columns-500", "slices-1", "updates-50"} < dict(used)[4]
+    assert len(measured.lines) == 2 * len(
+        {(case.name, read.name) for curve in chosen for _, case, read in curve.points}
+    )
+    text = growth.page(measured, chosen, "growth.svg")
+    assert text.count("| serial share | 0.00 | 0.00 |") == 2
+    assert text.count("| growth for ten times | 1.00 | 1.00 |") == 4
+    assert "n/a" not in text.partition("Seconds: the best")[0]
+    drawn = ET.fromstring(plot.curves(growth.panels(measured, chosen)))
+    paths = [path.get("class") for path in drawn.iter(f"{SVG}path")]
+    assert (paths.count("ours curve"), paths.count("hudi curve")) == (6, 6)
+
+
+def test_a_reader_without_an_answer_has_no_point() -> None:
+    curve = growth.curves(SIZES["small"], (1,))[3]
+    wrong = [
+        dataclasses.replace(line(PEER, 1, answer="wrong: other rows", read=read.name), case=case.name)
+        for _, case, read in curve.points
+    ]
+    text = growth.page(run_of(*wrong), [curve], "growth.svg")
+    assert text.count("n/a |") == len(curve.points) + 1
+    assert ET.fromstring(plot.curves(growth.panels(run_of(*wrong), [curve]))).find(f".//{SVG}path") is None
 
 
 def test_a_plot_of_nothing_is_a_plot() -> None:
