@@ -9,7 +9,7 @@ import argparse
 import datetime as dt
 import os
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from benchmarks import aims, machine, page, plot
@@ -19,7 +19,7 @@ from benchmarks.readings import BUNDLE, OURS, Line, Run
 from benchmarks.results_folder import keep, today
 from benchmarks.rust_programs import NotBuiltError
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.store import running_store
+from benchmarks.store import Store, running_store
 from benchmarks.suite import BYTES_PER_SECOND, LATENCY_SECONDS, SIZES, Case, cases, make_all, of_scenario
 from benchmarks.turns import measure
 
@@ -35,8 +35,13 @@ def run_cases(
     rounds: int,
     readers: Collection[str],
     only: Collection[tuple[str, str]] | None = None,
+    store: AbstractContextManager[Store] | None = None,
 ) -> Run:
-    """The run of some cases by some readers; ``only`` names the cases and reads to be measured, all unless given."""
+    """The run of some cases by some readers.
+
+    ``only`` names the cases and reads to be measured, all unless given; cases that are far are read from ``store``, by
+    default one with latency.
+    """
     tables = make_all(chosen, cache)
     facts = machine.facts()
     lines: list[Line] = []
@@ -48,11 +53,11 @@ def run_cases(
             except NotBuiltError as error:
                 facts[name] = f"left out: {error}"
                 print(f"{name} is left out: {error}", flush=True)
-        store = stack.enter_context(running_store(cache, LATENCY_SECONDS, BYTES_PER_SECOND))
+        far = stack.enter_context(store or running_store(cache, LATENCY_SECONDS, BYTES_PER_SECOND))
         for number, (case, table) in enumerate(zip(chosen, tables, strict=True), 1):
             reads = [read for read in case.reads if only is None or (case.name, read.name) in only]
             print(f"{dt.datetime.now(dt.UTC):%H:%M:%S} {number}/{len(chosen)} {case.name}: {case.about}", flush=True)
-            lines += measure(case, table, contenders, rounds, store, reads)
+            lines += measure(case, table, contenders, rounds, far, reads)
     return Run(
         date=today(),
         size=size,

@@ -49,7 +49,12 @@ class Store:
 
 
 def as_object_store(uri: str) -> tuple[str, dict[str, str]]:
-    """A URI as ``pyarrow`` takes it, as the readers in Rust take it: without, and with the options of the store."""
+    """A URI of S3 as ``pyarrow`` takes it, as the readers in Rust take it: without, and with the options of the store.
+
+    Others are left as they are.
+    """
+    if not uri.startswith("s3://"):
+        return uri, {}
     # s3://KEY:SECRET@BUCKET/FOLDER?region=…&endpoint_override=…
     parts = urlsplit(uri)
     given = {name: values[0] for name, values in parse_qs(parts.query).items()}
