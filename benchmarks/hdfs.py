@@ -3,7 +3,7 @@
 The cluster is that of the tests: two NameNodes and a DataNode in one JVM on the loopback. It needs the extra ``hdfs``
 and a JDK. Other readers are asked as well, and say why they read nothing: ``hudi`` knows no HDFS, and pyarrow needs
 libhdfs. Requests are calls of clients to the NameNode, and reads of blocks from the DataNode. ``--keep`` writes the
-page, and the readings as JSON, into ``results/``.
+page into ``results/``.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="standard", help="of the tables (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each read and reader (default: %(default)s)")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="default: %(default)s")
-    parser.add_argument("--keep", action="store_true", help="write page and readings into results/")
+    parser.add_argument("--keep", action="store_true", help="write the page into results/")
     given = parser.parse_args()
     cache = given.cache.resolve()
     with tempfile.TemporaryDirectory() as scratch, running_hdfs(Path(scratch)) as cluster:
@@ -77,7 +77,7 @@ def main() -> None:
         )
     text = page.markdown(run, Aims(aims={}, reached={}))
     if given.keep:
-        run.save(keep(text, run.size).with_suffix(".json"))
+        keep(text, run.size)
     print(text, flush=True)
 
 
