@@ -58,6 +58,7 @@ HEEDED_BY_ENGINES = frozenset(
         "over_base_row",
         "nulls_as_zero",
         "marked_in_logs",
+        "flag_deletes_base",
         "orders_as_0x",
         "ordering_fields",
         "delete_marker",

@@ -21,6 +21,7 @@ Value: TypeAlias = "pa.Scalar[Any]"
 Positions: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 Ranks: TypeAlias = npt.NDArray[np.int64]
+Kinds: TypeAlias = npt.NDArray[np.int8]
 
 
 def as_booleans(column: Column) -> Booleans:

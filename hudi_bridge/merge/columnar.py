@@ -27,9 +27,10 @@ from hudi_bridge.merge.custom_payload import (
     rows_of_payload,
     value_at,
 )
-from hudi_bridge.merge.fold import META_FIELDS, ordering_ranks, unset_fields, what_versions_are
+from hudi_bridge.merge.fold import ordering_ranks, unset_fields, what_versions_are
 from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.meta_columns import META_COLUMNS
 
 _MIN_KEYS_PER_THREAD = 1 << 16
 
@@ -117,7 +118,7 @@ class FileSliceMerger:
         self._matched = np.zeros(len(log_records), dtype=np.bool_)
         self._beaten = np.zeros(len(log_records), dtype=np.bool_)
         self.merges_rows = rule.merges_fields or bool(log_records.unset)
-        # Under some rules, a delete marker takes effect only after its version has survived; it is compared as a row.
+        # Under some rules, a mark takes effect only after its version has survived; it is compared as a row.
         self._is_delete = self.compares_as_delete = log_records.is_delete
         if not rule.precedence.marked_in_logs:
             self.compares_as_delete = self._is_delete & ~log_records.marked
@@ -219,7 +220,7 @@ class FileSliceMerger:
             if name in self._log.unset:
                 log_unset[~is_delete] = self._log.unset[name][records[~is_delete]]
             from_log = np.where(wins, ~log_unset, base_unset.get(name, nothing))
-            if self._rule.newest_meta and name in META_FIELDS:
+            if self._rule.newest_meta and name in META_COLUMNS:
                 from_log = ~nothing
             # A delete that loses has no fields.
             columns.append(self._merged_column(base.column(name), name, records, from_log & ~is_delete))

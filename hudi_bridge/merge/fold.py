@@ -21,14 +21,13 @@ from decimal import Decimal
 from typing import Any, assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import MergeError, UnsupportedTableError
 from hudi_bridge.merge import ordering
-from hudi_bridge.merge.arrays import Booleans, Column, Positions, Ranks, Value, as_booleans
+from hudi_bridge.merge.arrays import Booleans, Column, Kinds, Positions, Ranks, Value, as_booleans
 from hudi_bridge.merge.custom_payload import RecordMerger, RecordPayload, Row, ask_payload, rows_of_payload
 from hudi_bridge.merge.ordering import InLogs
 from hudi_bridge.merge.rules import CUSTOM_MERGER, CUSTOM_PAYLOAD, FieldFill, MergeRule
@@ -48,22 +47,23 @@ class Versions:
     """All log versions of a file slice, in order of arrival.
 
     ``codes`` numbers the key of each version from 0 to ``keys`` - 1. ``ranks`` compare like the ordering values.
+    ``what`` has the kind of each version, as in ``merge.ordering``.
     """
 
     codes: Positions
     keys: int
     ranks: Ranks
-    is_delete: Booleans
-    always_deletes: Booleans
+    what: Kinds
 
     @cached_property
-    def what(self) -> npt.NDArray[np.int8]:
-        """The kind of each version, as ``ordering.what_is`` returns it."""
-        return what_versions_are(self.is_delete, self.always_deletes)
+    def is_delete(self) -> Booleans:
+        """Whether a version is compared as a delete."""
+        is_delete: Booleans = self.what != ordering.ROW
+        return is_delete
 
     def at(self, position: int) -> ordering.Version:
         """One version, as the functions of ``merge.ordering`` take it."""
-        return (int(self.ranks[position]),), bool(self.is_delete[position]), bool(self.always_deletes[position])
+        return (int(self.ranks[position]),), int(self.what[position])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,12 @@ class FieldMerging:
         return (*self.unset, *self.newest)
 
 
-def what_versions_are(is_delete: Booleans, always_deletes: Booleans) -> npt.NDArray[np.int8]:
-    """``ordering.what_is`` for many versions."""
-    ordered_kind = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
-    return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), ordered_kind)
+def what_versions_are(is_delete: Booleans, always_deletes: Booleans, marked: Booleans | None = None) -> Kinds:
+    """The kinds of versions: deletes, those without an ordering value, and those that are marked rows."""
+    kinds = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
+    if marked is not None:
+        kinds = np.where(is_delete & marked, np.int8(ordering.MARKED), kinds)
+    return np.where(always_deletes, np.int8(ordering.UNORDERED_DELETE), kinds)
 
 
 def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, against_base: bool) -> Ranks:
@@ -281,9 +283,10 @@ class _Rounds:
         sources = {name: int(source[key]) for name, source in self.sources.items()}
         for later in remaining.tolist():
             older, newer = self._versions.at(survivor), self._versions.at(later)
+            has_delete = older[1] != ordering.ROW or newer[1] != ordering.ROW
             replaces = ordering.later_replaces(self._in_logs, older, newer)
             for name, source in sources.items():
-                if older[1] or newer[1]:
+                if has_delete:
                     takes_later = replaces
                 elif name in self._merging.newest:
                     takes_later = True

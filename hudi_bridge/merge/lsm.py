@@ -270,7 +270,8 @@ class LsmMerge:
 
     def _numbered(self, records: LogRecords, numbers: Positions) -> LogRecords:
         if records.rows is None:
-            return records
+            # A delete of a file is compared as one in a row: both are merged by ``BufferedRecordMerger.deltaMerge``.
+            return replace(records, marked=records.is_delete)
         rows = pa.record_batch([*records.rows.columns, pa.array(numbers, pa.int64())], schema=self._schema)
         return replace(records, rows=rows)
 

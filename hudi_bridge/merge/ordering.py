@@ -1,8 +1,7 @@
 """Which of two versions of a record wins, in plain Python: the reference for every merge rule.
 
-A version is a tuple ``(ordering, is_delete, always_deletes)``: the ordering values, whether it deletes the record, and
-whether it is a delete without an ordering value. None sorts below every ordering value; floats must be given as numbers
-in Java's total order.
+A version is a tuple ``(ordering, kind)``: the ordering values, and one of the kinds below. None sorts below every
+ordering value; floats must be given as numbers in Java's total order.
 
 If a rule merges fields, a field that is unset in the winner comes from the loser, unless one of the two is a delete.
 
@@ -10,25 +9,30 @@ Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBased
 payload classes and ``HoodieMergedLogRecordScanner`` of 0.x.
 """
 
-ROW, DELETE, UNORDERED_DELETE = 0, 1, 2
-"""The kinds of versions; the last is a delete without an ordering value."""
+ROW, DELETE, UNORDERED_DELETE, MARKED = 0, 1, 2, 3
+"""The kinds of versions: a row, a record of a delete block, either kind of delete without an ordering value, and a row
+that is marked as a delete.
+"""
 
 EARLIER, LATER, HIGHER = 0, 1, 2
 """Which of two versions wins; ``HIGHER``: the one with the higher ordering values, the later if they are equal."""
 
-Version = tuple[tuple[object, ...], bool, bool]
-Outcomes = tuple[int, int, int]
-"""One outcome for each kind of later version: row, delete, unordered delete."""
-InLogs = tuple[Outcomes, Outcomes, Outcomes]
+Version = tuple[tuple[object, ...], int]
+Outcomes = tuple[int, int, int, int]
+"""One outcome for each kind of later version: row, delete, unordered delete, marked row."""
+InLogs = tuple[Outcomes, Outcomes, Outcomes, Outcomes]
 """``Outcomes`` for each kind of earlier version."""
+OverBase = tuple[int, int, int]
+"""One outcome for each kind of log version that meets a base row, where a marked row is a row or a delete."""
 
 
-def what_is(version: Version) -> int:
-    """The kind of a version."""
-    _, is_delete, always_deletes = version
+def what_is(*, is_delete: bool, always_deletes: bool, marked: bool) -> int:
+    """The kind of a version: of a delete, of one without an ordering value, of one that is a marked row."""
     if always_deletes:
         return UNORDERED_DELETE
-    return DELETE if is_delete else ROW
+    if is_delete:
+        return MARKED if marked else DELETE
+    return ROW
 
 
 def is_lower(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
@@ -44,13 +48,13 @@ def is_lower(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
 
 def later_replaces(in_logs: InLogs, earlier: Version, later: Version) -> bool:
     """Whether the later of two log versions of a key replaces the earlier."""
-    outcome = in_logs[what_is(earlier)][what_is(later)]
+    outcome = in_logs[earlier[1]][later[1]]
     return not is_lower(later[0], earlier[0]) if outcome == HIGHER else outcome == LATER
 
 
-def log_replaces_base(over_base_row: Outcomes, base_ordering: tuple[object, ...], log: Version) -> bool:
+def log_replaces_base(over_base_row: OverBase, base_ordering: tuple[object, ...], log: Version) -> bool:
     """Whether the surviving log version replaces the base row or, if it is a delete, removes it."""
-    outcome = over_base_row[what_is(log)]
+    outcome = over_base_row[log[1]]
     return not is_lower(log[0], base_ordering) if outcome == HIGHER else outcome == LATER
 
 
@@ -72,7 +76,7 @@ def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *,
     winner = source = 0
     for position in range(1, len(versions)):
         replaces = later_replaces(in_logs, versions[winner], versions[position])
-        if versions[winner][1] or versions[position][1]:
+        if versions[winner][1] != ROW or versions[position][1] != ROW:
             source = position if replaces else source
         elif newest or (unset[source] if not replaces else not unset[position]):
             source = position

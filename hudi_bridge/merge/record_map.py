@@ -8,6 +8,7 @@ Source: ``PositionBasedFileGroupRecordBuffer`` of Hudi.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,6 @@ from hudi_bridge.merge.arrays import (
 )
 from hudi_bridge.merge.custom_payload import LogVersions, RecordMerger, merge_log_versions
 from hudi_bridge.merge.fold import (
-    META_FIELDS,
     FieldMerging,
     Versions,
     combine_versions,
@@ -35,9 +35,10 @@ from hudi_bridge.merge.fold import (
     fold_versions,
     ordering_ranks,
     unset_fields,
+    what_versions_are,
 )
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
-from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
+from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 _KEYS_AT_ONCE = 1 << 15
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -49,6 +50,7 @@ HEEDED_BY_MERGE = frozenset(
         "over_base_row",
         "nulls_as_zero",
         "marked_in_logs",
+        "flag_deletes_base",
         "orders_as_0x",
         "ordering_fields",
         "delete_marker",
@@ -75,9 +77,9 @@ class LogRecords:
         rows: the records of a data block; None for a delete block.
         absent: the columns that a partial update left out.
         ordering: one array for each ordering field, in the types of the query's columns.
-        is_delete: whether a record is a delete.
-        always_deletes: marks deletes without an ordering value.
-        marked: marks rows that delete the record if they survive.
+        is_delete: whether a record is compared with other log records as a delete.
+        always_deletes: marks those without an ordering value.
+        marked: marks rows that are marked as deletes, and delete the record if they survive.
         base_positions: the positions of the records in the base file, -1 for a record without one; None if the block
             has no positions.
     """
@@ -147,32 +149,38 @@ def build_record_map(
     numbered = _numbered_versions(blocks, by_position=by_position)
     written = _all_versions(numbered, rule, schema)
     compares = rule.ranks_logs and numbered.records < len(numbered.codes)
+    marked = _concatenated([block.marked for block in numbered.blocks])
     versions = Versions(
         codes=numbered.codes,
         keys=numbered.records,
         ranks=ordering_ranks(written.ordering if compares else (), len(numbered.codes), rule, against_base=False),
-        is_delete=written.is_delete,
-        always_deletes=written.no_ordering,
+        what=what_versions_are(written.is_delete, written.no_ordering, marked),
     )
     unset_by_row = _unset_by_row(numbered.blocks, written.rows, rule, defaults)
     outcome = _survivors(numbered.blocks, rule, written, versions, unset_by_row)
     merged, survivors = outcome.versions, outcome.positions
-    no_markers = np.zeros(len(merged.keys) - len(written.keys), dtype=np.bool_)
-    marked = _concatenated([*(block.marked for block in numbered.blocks), no_markers])
+    marked = _concatenated([marked, np.zeros(len(merged.keys) - len(written.keys), dtype=np.bool_)])
 
-    deletes = outcome.deletes | marked[survivors]
+    marked = marked[survivors]
+    deletes = outcome.deletes | marked
+    if outcome.sources or rule.precedence.flag_deletes_base:
+        marks = _marks_of_survivors(outcome, rule)
+        marked = np.logical_or.reduce([np.zeros_like(deletes), *marks.values()])
+        deletes = outcome.deletes | marked
+        if rule.precedence.flag_deletes_base and IS_DELETED_COLUMN in marks:
+            marked &= ~marks[IS_DELETED_COLUMN]
     row_indices = np.flatnonzero(~deletes)
     order = np.concatenate([row_indices, np.flatnonzero(deletes)])
     rows_of_field = {name: merged.row_of_version[source[row_indices]] for name, source in outcome.sources.items()}
     stored = _stored_versions(survivors, versions)[order]
-    survivors = survivors[order]
+    survivors, marked = survivors[order], marked[order]
     rows_of_survivors = merged.row_of_version[survivors[: len(row_indices)]]
     return LogRecordMap(
         keys=_taken(merged.keys, survivors),
         rows=_taken_rows(merged.rows, rows_of_survivors, rows_of_field),
         ordering=tuple(_taken(column, survivors) for column in merged.ordering),
         always_deletes=merged.no_ordering[survivors],
-        marked=marked[survivors],
+        marked=marked,
         unset={name: unset[rows_of_field.get(name, rows_of_survivors)] for name, unset in unset_by_row.items()},
         base_positions=None if numbered.positions is None else numbered.positions[stored],
     )
@@ -187,21 +195,19 @@ def data_records(
     base_positions: Positions | None = None,
 ) -> LogRecords:
     """The records of a data block."""
-    flagged, marked = _flagged_deletes(rows), _marked_deletes(rows, rule)
-    by_operation = _deletes_by_operation(rows, rule)
-    if rule.precedence.orders_as_0x:
-        marked = marked | by_operation
-    else:
-        flagged = flagged | by_operation
-    is_delete = flagged | marked if rule.precedence.marked_in_logs else flagged
+    marked = marked_deletes(rows, rule)
     ordering = tuple(ordering_values(name, rows) for name in rule.ordering_fields) if rule.uses_ordering else ()
+    always_deletes = np.zeros_like(marked)
+    reads_ordering = rule.precedence.marked_in_logs or rule.uses_ordering
+    if marked.any() and reads_ordering and not rule.precedence.orders_as_0x:
+        always_deletes = marked & has_default_ordering(ordering, rows.num_rows)
     return LogRecords(
         keys=keys,
         rows=rows,
         absent=absent,
         ordering=ordering,
-        is_delete=is_delete,
-        always_deletes=is_delete & has_default_ordering(ordering, rows.num_rows),
+        is_delete=marked if rule.precedence.marked_in_logs else always_deletes,
+        always_deletes=always_deletes,
         marked=marked,
         base_positions=base_positions,
     )
@@ -279,28 +285,31 @@ def _hashes(keys: Column) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-def _flagged_deletes(rows: pa.RecordBatch) -> Booleans:
-    flagged = np.zeros(rows.num_rows, dtype=np.bool_)
-    position = rows.schema.get_field_index(IS_DELETED_COLUMN)
-    if position >= 0 and pa.types.is_boolean(rows.schema.field(position).type):
-        flagged |= as_booleans(rows.column(position))
-    return flagged
+def marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
+    """Whether rows are marked as deletes."""
+    marked = np.zeros(rows.num_rows, dtype=np.bool_)
+    for marks in marks_of(rows, rule).values():
+        marked |= marks
+    return marked
 
 
-def _deletes_by_operation(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
-    position = rows.schema.get_field_index(OPERATION_COLUMN)
-    if position < 0:
-        return np.zeros(rows.num_rows, dtype=np.bool_)
-    return as_booleans(pc.is_in(rows.column(position), value_set=pa.array(rule.precedence.delete_operations)))
-
-
-def _marked_deletes(rows: pa.RecordBatch, rule: MergeRule) -> Booleans:
-    if rule.delete_marker is not None:
+def marks_of(rows: pa.RecordBatch | pa.Table, rule: MergeRule) -> dict[str, Booleans]:
+    """For each column that marks rows as deletes, a mask: for the flag, the operation, and the delete marker."""
+    marks = {}
+    names = rows.schema.names
+    if IS_DELETED_COLUMN in names and pa.types.is_boolean(rows.schema.field(IS_DELETED_COLUMN).type):
+        marks[IS_DELETED_COLUMN] = as_booleans(_flat(rows.column(IS_DELETED_COLUMN)))
+    if OPERATION_COLUMN in names:
+        operations = pa.array(rule.precedence.delete_operations)
+        marks[OPERATION_COLUMN] = as_booleans(pc.is_in(_flat(rows.column(OPERATION_COLUMN)), value_set=operations))
+    if rule.delete_marker is not None and rule.delete_marker[0] in names:
         field, marker = rule.delete_marker
-        position = rows.schema.get_field_index(field)
-        if position >= 0:
-            return as_booleans(pc.equal(rows.column(position).cast(pa.string()), pa.scalar(marker)))
-    return np.zeros(rows.num_rows, dtype=np.bool_)
+        marks[field] = as_booleans(pc.equal(_flat(rows.column(field)).cast(pa.string()), pa.scalar(marker)))
+    return marks
+
+
+def _flat(column: "Column | pa.ChunkedArray[Any]") -> Column:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +392,16 @@ def _survivors(
     return _Survivors(versions=written, positions=positions, deletes=written.is_delete[positions], sources=sources)
 
 
+def _marks_of_survivors(outcome: _Survivors, rule: MergeRule) -> dict[str, Booleans]:
+    """For each column that marks deletes, the survivors that it marks: it is merged as any field is."""
+    merged, marks = outcome.versions, {}
+    for name, marked_rows in marks_of(merged.rows, rule).items():
+        sources = outcome.sources.get(name, outcome.positions)
+        marks[name] = merged.in_rows[sources]
+        marks[name][marks[name]] = marked_rows[merged.row_of_version[sources[marks[name]]]]
+    return marks
+
+
 def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
     return pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
 
@@ -458,7 +477,7 @@ def _field_merging(
     partial = any(block.absent for block in blocks)
     if not (partial or (rule.fill is not None and rule.fills_in_logs)):
         return None
-    newest = META_FIELDS.intersection(written.rows.schema.names) if rule.newest_meta else frozenset()
+    newest = frozenset(META_COLUMNS).intersection(written.rows.schema.names) if rule.newest_meta else frozenset()
     # Versions in delete blocks have no row and get an arbitrary one, which is never used: deletes are not merged.
     return FieldMerging(
         unset={name: unset[np.maximum(written.row_of_version, 0)] for name, unset in unset_by_row.items()},

@@ -19,7 +19,7 @@ from hudi_bridge.config import MergeMode
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, Outcomes
+from hudi_bridge.merge.ordering import DELETE, EARLIER, HIGHER, LATER, InLogs, Outcomes, OverBase
 from hudi_bridge.releases import Release
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 
@@ -45,14 +45,19 @@ class FieldFill(StrEnum):
 class Precedence:
     """Which of two versions of a record wins, by their kinds.
 
-    Each tuple has three outcomes: for a later version that is a row, a delete, or a delete without an ordering value.
     ``after_row``, ``after_delete`` and ``after_unordered_delete`` are for two log versions, by the kind of the earlier
-    one; ``over_base_row`` is for the base row and the surviving log version. If no outcome is ``HIGHER``, ordering
-    values are not read, so outcomes for the two kinds of deletes must be the same.
+    one. Each has four outcomes: for a later version that is a row, a record of a delete block, a delete without an
+    ordering value, or a row that is marked as a delete; as the earlier version, such a row is a delete.
+    ``over_base_row`` is for the base row and the surviving log version: a row, a delete, or a delete without an
+    ordering value. If no outcome is ``HIGHER``, ordering values are not read, so outcomes for all kinds of deletes
+    must be the same.
 
     Attributes:
         nulls_as_zero: a missing ordering number counts as 0, instead of below every number.
-        marked_in_logs: a row with the delete marker is a delete from the start, instead of only after it has survived.
+        marked_in_logs: a row that is marked as a delete, by the flag, the operation or the delete marker, is a delete
+            from the start; otherwise it is compared and merged as a row, and deletes if it survives. In 1.x, one
+            without an ordering value is a delete in any case.
+        flag_deletes_base: the flag of such a row deletes the base row whatever the ordering value is.
         orders_as_0x: a delete in a delete block counts as one without an ordering value if its value has another Java
             class than in rows (``of_other_classes``), as text, decimals and dates have. Fields of structs do not order
             log versions, because 0.x takes ordering values of log records only from columns (``SpillableMapUtils``).
@@ -63,9 +68,10 @@ class Precedence:
     after_row: Outcomes
     after_delete: Outcomes
     after_unordered_delete: Outcomes
-    over_base_row: Outcomes
+    over_base_row: OverBase
     nulls_as_zero: bool
     marked_in_logs: bool
+    flag_deletes_base: bool = False
     orders_as_0x: bool = False
     asks_about_deletes: bool = False
     source: str
@@ -74,23 +80,22 @@ class Precedence:
     def delete_operations(self) -> tuple[str, ...]:
         """The values of the operation field that make a log record a delete.
 
-        0.x takes only D for one, and only once the record has survived, as with a delete marker.
+        0.x takes only D for one.
         """
         return ("D",) if self.orders_as_0x else ("D", "-U")
 
     @property
     def in_logs(self) -> InLogs:
         """The outcomes for two log versions, by the kind of the earlier."""
-        return self.after_row, self.after_delete, self.after_unordered_delete
+        return self.after_row, self.after_delete, self.after_unordered_delete, self.after_delete
 
 
-# Outcomes are for: a row, a delete, a delete without an ordering value.
-_OF_DELETE = 1
+# Outcomes are for: a row, a record of a delete block, a delete without an ordering value, a row marked as a delete.
 COMMIT_TIME = Precedence(
     name="commit time",
-    after_row=(LATER, LATER, LATER),
-    after_delete=(LATER, LATER, LATER),
-    after_unordered_delete=(LATER, LATER, LATER),
+    after_row=(LATER, LATER, LATER, LATER),
+    after_delete=(LATER, LATER, LATER, LATER),
+    after_unordered_delete=(LATER, LATER, LATER, LATER),
     over_base_row=(LATER, LATER, LATER),
     nulls_as_zero=False,
     marked_in_logs=True,
@@ -98,20 +103,27 @@ COMMIT_TIME = Precedence(
 )
 EVENT_TIME = Precedence(
     name="event time",
-    after_row=(HIGHER, HIGHER, LATER),
-    after_delete=(HIGHER, HIGHER, LATER),
-    # A delete with an ordering value does not replace one without.
-    after_unordered_delete=(LATER, EARLIER, LATER),
+    after_row=(HIGHER, HIGHER, LATER, HIGHER),
+    after_delete=(HIGHER, HIGHER, LATER, HIGHER),
+    # A record of a delete block with an ordering value does not replace a delete without one; a marked row does.
+    after_unordered_delete=(LATER, EARLIER, LATER, LATER),
     over_base_row=(HIGHER, HIGHER, LATER),
     nulls_as_zero=True,
     marked_in_logs=True,
-    source="BufferedRecordMergerFactory, KeyBasedFileGroupRecordBuffer (1.x)",
+    source="BufferedRecordMergerFactory: deltaMergeDeleteRecord, shouldKeepNewerRecord (1.1)",
+)
+EVENT_TIME_OF_10 = replace(
+    EVENT_TIME,
+    name="event time (1.0)",
+    # A delete without an ordering value has the ordering value 0 for rows.
+    after_unordered_delete=(HIGHER, EARLIER, LATER, HIGHER),
+    source="FileGroupRecordBuffer: doProcessNextDeletedRecord, shouldKeepNewerRecord (1.0)",
 )
 PARTIAL_UPDATE_OF_10 = Precedence(
     name="partial update by values of other classes (1.0)",
-    after_row=(LATER, HIGHER, LATER),
-    after_delete=(HIGHER, HIGHER, LATER),
-    after_unordered_delete=(LATER, EARLIER, LATER),
+    after_row=(LATER, HIGHER, LATER, HIGHER),
+    after_delete=(HIGHER, HIGHER, LATER, HIGHER),
+    after_unordered_delete=(HIGHER, EARLIER, LATER, HIGHER),
     over_base_row=(LATER, HIGHER, LATER),
     nulls_as_zero=True,
     marked_in_logs=True,
@@ -119,9 +131,9 @@ PARTIAL_UPDATE_OF_10 = Precedence(
 )
 OVERWRITE_LATEST = Precedence(
     name="overwrite with latest (0.x)",
-    after_row=(HIGHER, HIGHER, LATER),
-    after_delete=(LATER, HIGHER, LATER),
-    after_unordered_delete=(LATER, HIGHER, LATER),
+    after_row=(HIGHER, HIGHER, LATER, HIGHER),
+    after_delete=(LATER, HIGHER, LATER, LATER),
+    after_unordered_delete=(LATER, HIGHER, LATER, LATER),
     over_base_row=(LATER, LATER, LATER),
     nulls_as_zero=False,
     marked_in_logs=False,
@@ -130,42 +142,60 @@ OVERWRITE_LATEST = Precedence(
 )
 DEFAULT_PAYLOAD = Precedence(
     name="default payload (0.x)",
-    after_row=(HIGHER, HIGHER, LATER),
-    after_delete=(LATER, HIGHER, LATER),
-    after_unordered_delete=(LATER, HIGHER, LATER),
+    after_row=(HIGHER, HIGHER, LATER, HIGHER),
+    after_delete=(LATER, HIGHER, LATER, LATER),
+    after_unordered_delete=(LATER, HIGHER, LATER, LATER),
     over_base_row=(HIGHER, LATER, LATER),
     nulls_as_zero=False,
     marked_in_logs=False,
     orders_as_0x=True,
     source="DefaultHoodieRecordPayload, HoodieMergedLogRecordScanner (0.x)",
 )
+PARTIAL_UPDATE_OF_0X = replace(
+    DEFAULT_PAYLOAD,
+    name="partial update (0.x)",
+    flag_deletes_base=True,
+    source="PartialUpdateAvroPayload.mergeOldRecord, HoodieMergedLogRecordScanner (0.x)",
+)
 PAYLOAD_OF_11 = Precedence(
     name="payload (1.1)",
-    after_row=(HIGHER, LATER, LATER),
-    after_delete=(LATER, LATER, LATER),
-    after_unordered_delete=(LATER, LATER, LATER),
+    after_row=(HIGHER, LATER, LATER, LATER),
+    after_delete=(LATER, LATER, LATER, LATER),
+    after_unordered_delete=(LATER, LATER, LATER, LATER),
     over_base_row=(HIGHER, LATER, LATER),
     nulls_as_zero=True,
     marked_in_logs=False,
     source="CustomPayloadRecordMerger, which asks payloads of 0.x about log versions and deletes, too (1.1)",
 )
-PARTIAL_UPDATE_OF_11 = replace(
+PARTIAL_OF_11 = replace(
     PAYLOAD_OF_11,
+    name="partial update (1.1)",
+    flag_deletes_base=True,
+    source="PartialUpdateAvroPayload.mergeOldRecord, CustomPayloadRecordMerger (1.1)",
+)
+LATEST_OF_11 = replace(
+    COMMIT_TIME,
+    name="payload without an ordering (1.1)",
+    marked_in_logs=False,
+    source="OverwriteNonDefaultsWithLatestAvroPayload, CustomPayloadRecordMerger (1.1)",
+)
+PARTIAL_UPDATE_OF_11 = replace(
+    PARTIAL_OF_11,
     name="partial update by values of other classes (1.1)",
-    after_row=(LATER, LATER, LATER),
+    after_row=(LATER, LATER, LATER, LATER),
     over_base_row=(LATER, LATER, LATER),
     source="PartialUpdateAvroPayload.isRecordNewer, CustomPayloadRecordMerger (1.1)",
 )
 NEVER_COMPARED: Mapping[str, Precedence] = {
-    EVENT_TIME.name: PARTIAL_UPDATE_OF_10,
-    PAYLOAD_OF_11.name: PARTIAL_UPDATE_OF_11,
+    EVENT_TIME_OF_10.name: PARTIAL_UPDATE_OF_10,
+    PARTIAL_OF_11.name: PARTIAL_UPDATE_OF_11,
 }
 """The precedences for partial updates whose ordering values in rows have other Java classes."""
 LATEST_OF_10 = Precedence(
     name="payload without an ordering (1.0)",
-    after_row=(LATER, HIGHER, LATER),
-    after_delete=(LATER, HIGHER, LATER),
-    after_unordered_delete=(LATER, EARLIER, LATER),
+    after_row=(LATER, HIGHER, LATER, HIGHER),
+    after_delete=(HIGHER, HIGHER, LATER, HIGHER),
+    after_unordered_delete=(HIGHER, EARLIER, LATER, HIGHER),
     over_base_row=(LATER, HIGHER, LATER),
     nulls_as_zero=True,
     marked_in_logs=True,
@@ -174,20 +204,20 @@ LATEST_OF_10 = Precedence(
 CUSTOM_PAYLOAD = Precedence(
     name="a user's payload",
     # The payload merges two rows into one, which keeps the higher ordering value.
-    after_row=(HIGHER, HIGHER, LATER),
-    after_delete=(LATER, HIGHER, LATER),
-    after_unordered_delete=(LATER, HIGHER, LATER),
+    after_row=(HIGHER, HIGHER, LATER, HIGHER),
+    after_delete=(LATER, HIGHER, LATER, HIGHER),
+    after_unordered_delete=(LATER, HIGHER, LATER, HIGHER),
     over_base_row=(LATER, LATER, LATER),
     nulls_as_zero=False,
-    marked_in_logs=False,
+    marked_in_logs=True,
     source="HoodieRecordPayload, HoodieMergedLogRecordScanner (0.x)",
 )
 CUSTOM_MERGER = Precedence(
     name="a user's merger",
     # The merger merges two rows into one.
-    after_row=(LATER, LATER, LATER),
-    after_delete=(LATER, LATER, LATER),
-    after_unordered_delete=(LATER, LATER, LATER),
+    after_row=(LATER, LATER, LATER, LATER),
+    after_delete=(LATER, LATER, LATER, LATER),
+    after_unordered_delete=(LATER, LATER, LATER, LATER),
     over_base_row=(LATER, LATER, LATER),
     nulls_as_zero=False,
     marked_in_logs=True,
@@ -254,7 +284,7 @@ class MergeRule:
     def keeps_rows_of_late_deletes(self) -> bool:
         """Whether a delete with a lower ordering value may lose to an earlier row."""
         precedence = self.precedence
-        outcomes = {precedence.after_row[_OF_DELETE], precedence.over_base_row[_OF_DELETE]}
+        outcomes = {precedence.after_row[DELETE], precedence.over_base_row[DELETE]}
         return HIGHER in outcomes or precedence.asks_about_deletes
 
     @property
@@ -424,7 +454,14 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
     ),
     PayloadRule(
         payload="DefaultHoodieRecordPayload",
-        releases=_V1,
+        releases=_V1_0,
+        rule=MergeRule(precedence=EVENT_TIME_OF_10),
+        mode=MergeMode.EVENT_TIME,
+        source="HoodieTableConfig.inferMergingConfigs: EVENT_TIME_ORDERING",
+    ),
+    PayloadRule(
+        payload="DefaultHoodieRecordPayload",
+        releases=_V1_1,
         rule=MergeRule(precedence=EVENT_TIME),
         mode=MergeMode.EVENT_TIME,
         source="HoodieTableConfig.inferMergingConfigs: EVENT_TIME_ORDERING",
@@ -438,7 +475,14 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
     ),
     PayloadRule(
         payload="EventTimeAvroPayload",
-        releases=_V1,
+        releases=_V1_0,
+        rule=MergeRule(precedence=EVENT_TIME_OF_10),
+        mode=MergeMode.EVENT_TIME,
+        source="HoodieTableConfig.inferMergingConfigs: EVENT_TIME_ORDERING",
+    ),
+    PayloadRule(
+        payload="EventTimeAvroPayload",
+        releases=_V1_1,
         rule=MergeRule(precedence=EVENT_TIME),
         mode=MergeMode.EVENT_TIME,
         source="HoodieTableConfig.inferMergingConfigs: EVENT_TIME_ORDERING",
@@ -446,19 +490,19 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
     PayloadRule(
         payload="PartialUpdateAvroPayload",
         releases=_V0,
-        rule=MergeRule(precedence=DEFAULT_PAYLOAD, fill=FieldFill.NULLS, newest_meta=True),
+        rule=MergeRule(precedence=PARTIAL_UPDATE_OF_0X, fill=FieldFill.NULLS, newest_meta=True),
         source="preCombine, mergeOldRecord",
     ),
     PayloadRule(
         payload="PartialUpdateAvroPayload",
         releases=_V1_0,
-        rule=MergeRule(precedence=EVENT_TIME, fill=FieldFill.NULLS, newest_meta=True),
+        rule=MergeRule(precedence=EVENT_TIME_OF_10, fill=FieldFill.NULLS, newest_meta=True),
         source="mergeOldRecord; deletes do not reach payloads: they are ordered as in event time",
     ),
     PayloadRule(
         payload="PartialUpdateAvroPayload",
         releases=_V1_1,
-        rule=MergeRule(precedence=PAYLOAD_OF_11, fill=FieldFill.NULLS, newest_meta=True),
+        rule=MergeRule(precedence=PARTIAL_OF_11, fill=FieldFill.NULLS, newest_meta=True),
         source="preCombine, mergeOldRecord",
     ),
     PayloadRule(
@@ -476,7 +520,7 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
     PayloadRule(
         payload="OverwriteNonDefaultsWithLatestAvroPayload",
         releases=_V1_1,
-        rule=MergeRule(precedence=COMMIT_TIME, fill=FieldFill.DEFAULTS),
+        rule=MergeRule(precedence=LATEST_OF_11, fill=FieldFill.DEFAULTS),
         source="HoodieTableConfig.inferMergingConfigs: COMMIT_TIME_ORDERING, PartialUpdateMode.IGNORE_DEFAULTS",
     ),
     PayloadRule(
@@ -513,7 +557,7 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
         releases=_V1_0,
         ordered_by=("_event_seq",),
         rule=MergeRule(
-            precedence=EVENT_TIME,
+            precedence=EVENT_TIME_OF_10,
             delete_marker=_DEBEZIUM_DELETE,
             sequences_against_base=True,
             sequences_in_logs=True,
@@ -524,7 +568,7 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
         payload="MySqlDebeziumAvroPayload",
         releases=_V1_0,
         rule=MergeRule(
-            precedence=EVENT_TIME,
+            precedence=EVENT_TIME_OF_10,
             ordering_fields=("_event_bin_file", "_event_pos"),
             delete_marker=_DEBEZIUM_DELETE,
         ),
@@ -556,7 +600,7 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
         payload="PostgresDebeziumAvroPayload",
         releases=_V1_0,
         rule=MergeRule(
-            precedence=EVENT_TIME,
+            precedence=EVENT_TIME_OF_10,
             ordering_fields=("_event_lsn",),
             delete_marker=_DEBEZIUM_DELETE,
             fill=FieldFill.UNAVAILABLE,

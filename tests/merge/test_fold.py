@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge import fold
 from hudi_bridge.merge.arrays import Column
-from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions, ordering_ranks
+from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions, ordering_ranks, what_versions_are
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, field_source, is_lower, survivor
 from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, PAYLOAD_RULES, FieldFill, MergeRule
 from tests.support.strength import examples
 
-OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 3)
+OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 4)
 IN_LOGS: dict[str, st.SearchStrategy[InLogs]] = {
     **{entry.rule.precedence.name: st.just(entry.rule.precedence.in_logs) for entry in PAYLOAD_RULES},
-    "any": st.tuples(OUTCOMES, OUTCOMES, OUTCOMES),
+    "any": st.tuples(OUTCOMES, OUTCOMES, OUTCOMES, OUTCOMES),
 }
 """The outcomes of each rule, and any that an entry could have."""
 FIELDS = ("a", "b")
@@ -43,12 +43,12 @@ def cases(draw: st.DrawFn) -> tuple[Versions, FieldMerging]:
         return np.array(draw(st.lists(st.integers(0, chance).map(lambda n: n == 0), min_size=rows, max_size=rows)))
 
     is_delete = flags(3)
+    kinds = what_versions_are(is_delete, is_delete & flags(1), flags(1))
     versions = Versions(
         codes=np.array(codes, dtype=np.int64),
         keys=keys,
         ranks=np.array(draw(st.lists(st.integers(-2, 3), min_size=rows, max_size=rows)), dtype=np.int64),
-        is_delete=is_delete,
-        always_deletes=is_delete & flags(1),
+        what=kinds,
     )
     return versions, FieldMerging(unset={name: flags(1) for name in FIELDS}, newest=frozenset({"meta"}))
 
@@ -95,7 +95,7 @@ def unset_of(merging: FieldMerging, name: str, positions: Any) -> list[bool]:
 def test_no_versions_have_no_survivors() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     flags = np.zeros(0, dtype=np.bool_)
-    versions = Versions(codes=nothing, keys=0, ranks=nothing, is_delete=flags, always_deletes=flags)
+    versions = Versions(codes=nothing, keys=0, ranks=nothing, what=what_versions_are(flags, flags, flags))
     for entry in PAYLOAD_RULES:
         rule = entry.rule.precedence.in_logs
         assert fold_versions(rule, versions).tolist() == []
@@ -108,7 +108,7 @@ def test_many_keys_with_many_versions_are_folded_in_few_rounds() -> None:
     ranks = np.random.default_rng(7).integers(0, 3, keys * times)
     is_delete = np.zeros(keys * times, dtype=np.bool_)
     is_delete[: keys // 2] = True
-    versions = Versions(codes=codes, keys=keys, ranks=ranks, is_delete=is_delete, always_deletes=is_delete)
+    versions = Versions(codes=codes, keys=keys, ranks=ranks, what=what_versions_are(is_delete, is_delete))
     survivors = fold_versions(EVENT_TIME.in_logs, versions)
     for key in (0, keys // 2 - 1, keys // 2, keys - 1):
         positions = np.flatnonzero(codes == key)

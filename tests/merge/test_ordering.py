@@ -8,8 +8,10 @@ from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
     EVENT_TIME,
+    EVENT_TIME_OF_10,
     LATEST_OF_10,
     OVERWRITE_LATEST,
+    PARTIAL_UPDATE_OF_10,
     PAYLOAD_OF_11,
     Precedence,
 )
@@ -17,6 +19,7 @@ from hudi_bridge.merge.rules import (
 RULES = (COMMIT_TIME, EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11, LATEST_OF_10)
 ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11)
 DELETES_ORDERED = (EVENT_TIME, OVERWRITE_LATEST, DEFAULT_PAYLOAD, LATEST_OF_10)
+OF_10 = (EVENT_TIME_OF_10, LATEST_OF_10, PARTIAL_UPDATE_OF_10)
 PAYLOADS = (OVERWRITE_LATEST, DEFAULT_PAYLOAD, PAYLOAD_OF_11)
 
 
@@ -25,11 +28,15 @@ def name_of(rule: Precedence) -> str:
 
 
 def row(*values: object) -> Version:
-    return values, False, False
+    return values, ordering.ROW
 
 
 def delete(*values: object) -> Version:
-    return values, True, False
+    return values, ordering.DELETE
+
+
+def marked(*values: object) -> Version:
+    return values, ordering.MARKED
 
 
 def later_replaces(rule: Precedence, earlier: Version, later: Version) -> bool:
@@ -48,7 +55,7 @@ def field_source(rule: Precedence, versions: list[Version], unset: list[bool], *
     return ordering.field_source(rule.in_logs, versions, unset, newest=newest)
 
 
-UNORDERED_DELETE: Version = ((None,), True, True)
+UNORDERED_DELETE: Version = ((None,), ordering.UNORDERED_DELETE)
 """A delete without an ordering value of its own."""
 
 
@@ -114,7 +121,8 @@ def test_payloads_revive_a_deleted_record_whatever_the_ordering(rule: Precedence
 
 def test_in_10_rows_come_in_the_order_of_arrival_and_deletes_in_that_of_their_values() -> None:
     assert later_replaces(LATEST_OF_10, row(2), row(1))
-    assert later_replaces(LATEST_OF_10, delete(2), row(1))
+    assert not later_replaces(LATEST_OF_10, delete(2), row(1))
+    assert later_replaces(LATEST_OF_10, delete(2), row(2))
     assert not later_replaces(LATEST_OF_10, UNORDERED_DELETE, delete(5))
     assert log_replaces_base(LATEST_OF_10, (2,), row(1))
     assert log_replaces_base(LATEST_OF_10, (2,), delete(2))
@@ -127,9 +135,27 @@ def test_payloads_of_11_take_any_delete() -> None:
     assert log_replaces_base(PAYLOAD_OF_11, (2,), delete(1))
 
 
-def test_event_time_revives_after_a_delete_without_ordering_by_a_row_alone() -> None:
+def test_a_delete_without_ordering_is_followed_by_any_row_marked_or_not_and_by_no_record_of_a_delete_block() -> None:
     assert later_replaces(EVENT_TIME, UNORDERED_DELETE, row(-5))
+    assert later_replaces(EVENT_TIME, UNORDERED_DELETE, marked(-5))
     assert not later_replaces(EVENT_TIME, UNORDERED_DELETE, delete(5))
+
+
+@pytest.mark.parametrize("rule", OF_10, ids=name_of)
+def test_in_10_a_delete_without_ordering_is_one_at_zero_for_rows(rule: Precedence) -> None:
+    at_zero = ((0,), ordering.UNORDERED_DELETE)
+    for later in (row, marked):
+        assert later_replaces(rule, at_zero, later(0))
+        assert not later_replaces(rule, at_zero, later(-1))
+    assert not later_replaces(rule, at_zero, delete(5))
+
+
+@pytest.mark.parametrize("rule", [EVENT_TIME, *OF_10], ids=name_of)
+def test_a_marked_row_takes_part_in_the_ordering(rule: Precedence) -> None:
+    for earlier in (row(2), delete(2), marked(2)):
+        assert later_replaces(rule, earlier, marked(2))
+        assert not later_replaces(rule, earlier, marked(1))
+    assert not later_replaces(rule, marked(2), row(1))
 
 
 @pytest.mark.parametrize("rule", [COMMIT_TIME, OVERWRITE_LATEST], ids=name_of)

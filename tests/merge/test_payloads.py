@@ -14,8 +14,12 @@ from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
     EVENT_TIME,
+    EVENT_TIME_OF_10,
     LATEST_OF_10,
+    LATEST_OF_11,
     OVERWRITE_LATEST,
+    PARTIAL_OF_11,
+    PARTIAL_UPDATE_OF_0X,
     PAYLOAD_OF_11,
     PAYLOAD_RULES,
     FieldFill,
@@ -62,7 +66,7 @@ OF_0X = {
     PACKAGE + "OverwriteWithLatestAvroPayload": rule(OVERWRITE_LATEST, "ts"),
     PACKAGE + "DefaultHoodieRecordPayload": rule(DEFAULT_PAYLOAD, "ts"),
     PACKAGE + "EventTimeAvroPayload": rule(DEFAULT_PAYLOAD, "ts"),
-    PACKAGE + "PartialUpdateAvroPayload": rule(DEFAULT_PAYLOAD, "ts", fill=FieldFill.NULLS, newest_meta=True),
+    PACKAGE + "PartialUpdateAvroPayload": rule(PARTIAL_UPDATE_OF_0X, "ts", fill=FieldFill.NULLS, newest_meta=True),
     PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(
         OVERWRITE_LATEST, "ts", fill=FieldFill.DEFAULTS, fills_in_logs=False
     ),
@@ -78,8 +82,8 @@ OF_11 = {
     PACKAGE + "OverwriteWithLatestAvroPayload": rule(COMMIT_TIME, "ts"),
     PACKAGE + "DefaultHoodieRecordPayload": rule(EVENT_TIME, "ts"),
     PACKAGE + "EventTimeAvroPayload": rule(EVENT_TIME, "ts"),
-    PACKAGE + "PartialUpdateAvroPayload": rule(PAYLOAD_OF_11, "ts", fill=FieldFill.NULLS, newest_meta=True),
-    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(COMMIT_TIME, "ts", fill=FieldFill.DEFAULTS),
+    PACKAGE + "PartialUpdateAvroPayload": rule(PARTIAL_OF_11, "ts", fill=FieldFill.NULLS, newest_meta=True),
+    PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(LATEST_OF_11, "ts", fill=FieldFill.DEFAULTS),
     PACKAGE + "AWSDmsAvroPayload": rule(COMMIT_TIME, "ts", delete_marker=("Op", "D")),
     DEBEZIUM + "MySqlDebeziumAvroPayload": rule(PAYLOAD_OF_11, "ts", delete_marker=D_MARKER),
     DEBEZIUM + "PostgresDebeziumAvroPayload": rule(PAYLOAD_OF_11, "ts", delete_marker=D_MARKER),
@@ -93,12 +97,14 @@ def test_payloads_of_0x(version: int, payload: str) -> None:
 
 
 OF_10 = OF_11 | {
+    PACKAGE + "DefaultHoodieRecordPayload": rule(EVENT_TIME_OF_10, "ts"),
+    PACKAGE + "EventTimeAvroPayload": rule(EVENT_TIME_OF_10, "ts"),
     PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": rule(LATEST_OF_10, "ts", fill=FieldFill.DEFAULTS),
     PACKAGE + "AWSDmsAvroPayload": rule(LATEST_OF_10, "ts", delete_marker=("Op", "D")),
-    PACKAGE + "PartialUpdateAvroPayload": rule(EVENT_TIME, "ts", fill=FieldFill.NULLS, newest_meta=True),
-    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(EVENT_TIME, "ts", delete_marker=D_MARKER),
+    PACKAGE + "PartialUpdateAvroPayload": rule(EVENT_TIME_OF_10, "ts", fill=FieldFill.NULLS, newest_meta=True),
+    DEBEZIUM + "MySqlDebeziumAvroPayload": rule(EVENT_TIME_OF_10, "ts", delete_marker=D_MARKER),
     DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
-        EVENT_TIME, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
+        EVENT_TIME_OF_10, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE
     ),
 }
 WRITTEN_BY = {"hoodie__table__precombine__field": OF_10, "hoodie__table__ordering__fields": OF_11}
@@ -132,9 +138,14 @@ def test_version_6_maintained_by_1x_follows_1x(payload: str) -> None:
     assert merge_rule(config) == OF_11[payload]
 
 
-@pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize(
-    ("mode", "precedence"), [(MergeMode.COMMIT_TIME, COMMIT_TIME), (MergeMode.EVENT_TIME, EVENT_TIME)]
+    ("version", "mode", "precedence"),
+    [
+        (8, MergeMode.COMMIT_TIME, COMMIT_TIME),
+        (9, MergeMode.COMMIT_TIME, COMMIT_TIME),
+        (8, MergeMode.EVENT_TIME, EVENT_TIME_OF_10),
+        (9, MergeMode.EVENT_TIME, EVENT_TIME),
+    ],
 )
 def test_a_stated_mode_decides_from_version_8_on(version: int, mode: str, precedence: Precedence) -> None:
     config = with_payload(

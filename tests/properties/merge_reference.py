@@ -235,16 +235,20 @@ class PlainRules:
             return Merged(rows=tuple(base), winner=None)
         kept, fields, unset = self._survivor(log, is_partial=is_partial)
         survivor = log[kept]
-        deletes = self._is_delete(survivor) or self._is_marked(survivor)
+        # A mark is merged as any field is.
+        is_marked = survivor.kind != "delete" and self._is_marked(fields)
+        deletes = self._is_delete(survivor) or is_marked
         if not base:
             return Merged(rows=() if deletes else (fields,), winner=kept)
         first, *others = base
         precedence = self.rule.precedence
-        version = (
-            self._ordering(survivor.row, against_base=True, is_base=False),
-            self._is_delete(survivor) and (precedence.marked_in_logs or not self._is_marked(survivor)),
-            self._always_deletes(survivor),
+        is_flagged = is_marked and fields["_hoodie_is_deleted"] is True
+        kind = ordering.what_is(
+            is_delete=self._is_delete(survivor) or (precedence.flag_deletes_base and is_flagged),
+            always_deletes=self._always_deletes(survivor),
+            marked=False,
         )
+        version = (self._ordering(survivor.row, against_base=True, is_base=False), kind)
         of_base = self._ordering(first, against_base=True, is_base=True)
         wins = ordering.log_replaces_base(precedence.over_base_row, of_base, version)
         winner = kept if wins else None
@@ -261,9 +265,7 @@ class PlainRules:
         """The place of the version that survives, its fields, and which of them are unset."""
         in_logs = self.rule.precedence.in_logs
         merges_fields = is_partial or (self.rule.fill is not None and self.rule.fills_in_logs)
-        versions: list[Version] = [
-            (self._ordering(change.row), self._is_delete(change), self._always_deletes(change)) for change in log
-        ]
+        versions: list[Version] = [(self._ordering(change.row), self._kind(change)) for change in log]
         kept = ordering.survivor(in_logs, versions)
         fields, unset = {}, {}
         for name in self.table.names:
@@ -274,16 +276,24 @@ class PlainRules:
             unset[name] = all_unset[source]
         return kept, fields, unset
 
-    def _is_delete(self, change: Change) -> bool:
-        is_flagged = change.kind == "upsert" and change.row["_hoodie_is_deleted"] is True
-        is_marked = self.rule.precedence.marked_in_logs and self._is_marked(change)
-        return change.kind == "delete" or is_flagged or is_marked
+    def _kind(self, change: Change) -> int:
+        return ordering.what_is(
+            is_delete=self._is_delete(change),
+            always_deletes=self._always_deletes(change),
+            marked=change.kind != "delete",
+        )
 
-    def _is_marked(self, change: Change) -> bool:
-        if self.rule.delete_marker is None or change.kind != "upsert":
-            return False
-        column, value = self.rule.delete_marker
-        return bool(change.row[column] == value)
+    def _is_delete(self, change: Change) -> bool:
+        is_marked = change.kind == "upsert" and self._is_marked(change.row)
+        is_unordered = not self.rule.precedence.orders_as_0x and self._has_no_ordering(change.row)
+        return change.kind == "delete" or (is_marked and (self.rule.precedence.marked_in_logs or is_unordered))
+
+    def _has_no_ordering(self, row: Row) -> bool:
+        return self.rule.uses_ordering and [row[name] for name in self.rule.ordering_fields] == [None]
+
+    def _is_marked(self, row: Row) -> bool:
+        column, value = self.rule.delete_marker or ("_hoodie_is_deleted", True)
+        return row["_hoodie_is_deleted"] is True or bool(row[column] == value)
 
     def _always_deletes(self, change: Change) -> bool:
         values = [change.row[name] for name in self.rule.ordering_fields]

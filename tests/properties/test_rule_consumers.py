@@ -168,16 +168,18 @@ def test_in_10_rows_with_a_delete_marker_are_compared_as_deletes(
         consumer(written)
 
 
-OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 3)
+OUTCOME = st.sampled_from((EARLIER, LATER, HIGHER))
+OUTCOMES = st.tuples(OUTCOME, OUTCOME, OUTCOME, OUTCOME)
 PRECEDENCES = st.builds(
     Precedence,
     name=st.just("invented"),
     after_row=OUTCOMES,
     after_delete=OUTCOMES,
     after_unordered_delete=OUTCOMES,
-    over_base_row=OUTCOMES,
+    over_base_row=st.tuples(OUTCOME, OUTCOME, OUTCOME),
     nulls_as_zero=st.booleans(),
     marked_in_logs=st.booleans(),
+    flag_deletes_base=st.booleans(),
     source=st.just("none"),
 )
 INVENTED_RULES = st.builds(
@@ -237,7 +239,7 @@ def test_each_consumer_heeds_a_behaviour_or_refuses_it_on_purpose() -> None:
         "an engine that merges": PAYLOADS_OF_VERSIONS,
         "the history of a record": PAYLOADS_OF_VERSIONS,
         "the SQL of a view": PAYLOADS_OF_VERSIONS,
-        "the SQL of an unmerged view": {*PAYLOADS_OF_VERSIONS, *FIELDS, *SEQUENCES, "payload"},
+        "the SQL of an unmerged view": {*PAYLOADS_OF_VERSIONS, *FIELDS, *SEQUENCES, "payload", "flag_deletes_base"},
     }
 
 

@@ -348,7 +348,7 @@ def test_what_is_refused_by_the_properties(tmp_path: Path) -> None:
     options = {"hoodie.record.merge.mode": "CUSTOM"}
     payload = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
     custom = written(tmp_path / "custom", options=options | payload)
-    with pytest.raises(UnsupportedTableError, match=r"merge mode of an LSM tree: found payload \(1\.1\)"):
+    with pytest.raises(UnsupportedTableError, match=r"merge mode of an LSM tree: found partial update \(1\.1\)"):
         opened(custom).snapshot().to_table()
     (split,) = opened(written(tmp_path / "10")).splits()
     assert isinstance(split, RealtimeFileSplit)

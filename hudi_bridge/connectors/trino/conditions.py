@@ -16,7 +16,7 @@ from hudi_bridge.connectors.trino.sql_types import ArrowType, Dialect, identifie
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import is_number
 from hudi_bridge.merge.fold import unset_value
-from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes
+from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, Outcomes, OverBase
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.splits.split import ReadContext
 
@@ -91,7 +91,7 @@ def log_wins(rule: MergeRule, columns: LogColumns, dialect: Dialect, base: list[
     return f"CASE WHEN l.is_always THEN {unordered_delete} WHEN l.is_explicit THEN {delete} ELSE {row} END"
 
 
-def outcome(outcomes: Outcomes, what: str, not_lower: str) -> str:
+def outcome(outcomes: Outcomes | OverBase, what: str, not_lower: str) -> str:
     """The SQL condition that a version wins; ``what`` is the SQL expression of its kind, as in ``merge.ordering``."""
     conditions = {EARLIER: "FALSE", LATER: "TRUE", HIGHER: not_lower}
     if len(set(outcomes)) == 1:

@@ -41,8 +41,8 @@ from hudi_bridge.connectors.trino.sql_types import (
 )
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.merge.fold import META_FIELDS
 from hudi_bridge.merge.rules import MergeRule
+from hudi_bridge.schema.meta_columns import META_COLUMNS
 
 BASE = "base"
 PARTITION_PATH = "_hoodie_partition_path"
@@ -61,6 +61,7 @@ HEEDED_BY_VIEW = frozenset(
         "over_base_row",
         "nulls_as_zero",
         "marked_in_logs",
+        "flag_deletes_base",
         "orders_as_0x",
         "ordering_fields",
         "delete_marker",
@@ -243,7 +244,7 @@ class RealtimeView:
         if not self.merges_fields:
             return "m.wins"
         field = self._schema.field(position)
-        if rule.newest_meta and field.name in META_FIELDS:
+        if rule.newest_meta and field.name in META_COLUMNS:
             return "NOT m.is_delete AND m.record_key IS NOT NULL"
         unset = "FALSE"
         if rule.fill is not None:

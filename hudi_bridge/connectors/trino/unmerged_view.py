@@ -7,6 +7,7 @@ the log is decoded once. Conditions apply to the merged rows.
 Source: ``merge.rules``, whose tables of outcomes become SQL here; ``merge.record_map`` for what is a delete.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from hudi_bridge.connectors.trino.sql_types import (
 )
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.merge.arrays import ordering_path, ordering_type
-from hudi_bridge.merge.ordering import DELETE, LATER, ROW, UNORDERED_DELETE
+from hudi_bridge.merge.ordering import DELETE, LATER, MARKED, ROW, UNORDERED_DELETE
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
 from hudi_bridge.splits.split import ReadContext
@@ -144,17 +145,13 @@ class UnmergedView(RealtimeView):
         missing = f"fail({literal('a log record has no record key, in file slice ')} || CAST(r.place AS varchar))"
         key = key_of(context, {name: self._column(name) for name in context.key_columns})
         key = f"COALESCE({key}, CAST({missing} AS varchar))"
-        flagged, marked, by_operation = self._flagged(), self._marked(rule), self._by_operation(rule)
-        if by_operation is not None and rule.precedence.orders_as_0x:
-            marked = f"({marked} OR {by_operation})"
-        elif by_operation is not None:
-            flagged = f"{flagged} OR {by_operation}"
-        is_delete = f"{flagged} OR {marked}" if rule.precedence.marked_in_logs else flagged
-        what = (
-            f"CASE WHEN r.is_of_delete_block THEN CASE WHEN r.is_always THEN {UNORDERED_DELETE} ELSE {DELETE} END"
-            f" WHEN {is_delete} THEN CASE WHEN {self._is_unordered(rule)} THEN {UNORDERED_DELETE} ELSE {DELETE} END"
-            f" ELSE {ROW} END"
-        )
+        marked = " OR ".join(self._marks(rule)) or "FALSE"
+        what = f"CASE WHEN r.is_of_delete_block THEN CASE WHEN r.is_always THEN {UNORDERED_DELETE} ELSE {DELETE} END"
+        if rule.uses_ordering and not rule.precedence.orders_as_0x:
+            what += f" WHEN ({marked}) AND {self._is_unordered(rule)} THEN {UNORDERED_DELETE}"
+        if rule.precedence.marked_in_logs:
+            what += f" WHEN {marked} THEN {MARKED}"
+        what += f" ELSE {ROW} END"
         columns = [
             "r.place AS place",
             "r.number AS number",
@@ -183,10 +180,8 @@ class UnmergedView(RealtimeView):
                 f"reduce(\n      array_agg({version} ORDER BY number), CAST(NULL AS {kind}),\n"
                 f"      (s, v) -> CASE WHEN s IS NULL OR {replaces} THEN v ELSE s END, s -> s\n    )"
             )
-        # Where the marker takes effect only once a version has survived, the version is compared as a row.
-        what = "k.kept.what"
-        if not rule.precedence.marked_in_logs:
-            what = f"CASE WHEN k.kept.is_marked AND k.kept.what = {DELETE} THEN {ROW} ELSE k.kept.what END"
+        # Over base rows, a marked row is a delete as others are.
+        what = f"CASE k.kept.what WHEN {MARKED} THEN {DELETE} ELSE k.kept.what END"
         columns = [
             "k.place AS place",
             "k.record_key AS record_key",
@@ -235,26 +230,17 @@ class UnmergedView(RealtimeView):
         column, *inner = ordering_path(name)
         return ".".join([self._column(column), *map(identifier, inner)])
 
-    def _flagged(self) -> str:
-        """The condition that a decoded record says of itself that it is a delete."""
+    def _marks(self, rule: MergeRule) -> Iterator[str]:
+        """The conditions that a decoded record is marked as a delete: the flag, the operation, the delete marker."""
         names = self._schema.names
         if IS_DELETED_COLUMN in names and pa.types.is_boolean(self._schema.field(IS_DELETED_COLUMN).type):
-            return f"COALESCE({self._column(IS_DELETED_COLUMN)}, FALSE)"
-        return "FALSE"
-
-    def _by_operation(self, rule: MergeRule) -> str | None:
-        """The condition that the operation of a decoded record deletes, None if records have no operation."""
-        if OPERATION_COLUMN not in self._schema.names:
-            return None
-        operations = ", ".join(map(literal, rule.precedence.delete_operations))
-        return f"COALESCE({self._column(OPERATION_COLUMN)} IN ({operations}), FALSE)"
-
-    def _marked(self, rule: MergeRule) -> str:
-        """The condition that a decoded record has the delete marker of the table."""
-        if rule.delete_marker is None or rule.delete_marker[0] not in self._schema.names:
-            return "FALSE"
-        name, marker = rule.delete_marker
-        return f"COALESCE(CAST({self._column(name)} AS varchar) = {literal(marker)}, FALSE)"
+            yield f"COALESCE({self._column(IS_DELETED_COLUMN)}, FALSE)"
+        if OPERATION_COLUMN in names:
+            operations = ", ".join(map(literal, rule.precedence.delete_operations))
+            yield f"COALESCE({self._column(OPERATION_COLUMN)} IN ({operations}), FALSE)"
+        if rule.delete_marker is not None and rule.delete_marker[0] in names:
+            name, marker = rule.delete_marker
+            yield f"COALESCE(CAST({self._column(name)} AS varchar) = {literal(marker)}, FALSE)"
 
     def _is_unordered(self, rule: MergeRule) -> str:
         """The condition that a decoded delete has no ordering value: null, or Java's Integer 0."""

@@ -16,6 +16,7 @@ from hudi_bridge.merge.ordering import (
     EARLIER,
     HIGHER,
     LATER,
+    MARKED,
     ROW,
     UNORDERED_DELETE,
     Version,
@@ -25,9 +26,9 @@ from hudi_bridge.merge.ordering import (
     log_replaces_base,
     what_is,
 )
-from hudi_bridge.merge.record_map import LogRecords
-from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
+from hudi_bridge.merge.record_map import LogRecords, marks_of
+from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
+from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, META_COLUMNS
 from hudi_bridge.splits.split import ReadContext
 
 HEEDED_BY_VERDICTS = frozenset(
@@ -38,6 +39,7 @@ HEEDED_BY_VERDICTS = frozenset(
         "over_base_row",
         "nulls_as_zero",
         "marked_in_logs",
+        "flag_deletes_base",
         "orders_as_0x",
         "ordering_fields",
         "delete_marker",
@@ -170,6 +172,7 @@ def ordering_text(values: tuple[object, ...]) -> str:
 _COMMIT_TIME = "commit-time ordering: the later one"
 _LATER = "the later one, whatever its ordering"
 _REPLACES_BASE = "the log replaces the base row, whatever its ordering"
+_AFTER_UNORDERED = "a delete in a row after a delete without an ordering value"
 _LATE_DELETE = "a delete in the log, whatever its ordering"
 
 
@@ -232,7 +235,7 @@ def compare_versions(
             number=number,
             version=version,
             unset=_unset_of(version, rule, defaults),
-            ranked=((rank,), version.is_delete, version.always_deletes),
+            ranked=((rank,), _kind(version)),
         )
         for number, version, rank in zip(numbers, log_versions, ranks, strict=True)
     ]
@@ -254,7 +257,7 @@ class _Fold:
         self._rule = rule
         self._merges_fields = is_partial or rule.fill is not None
         self._merges_in_logs = is_partial or (rule.fill is not None and rule.fills_in_logs)
-        self._newest = META_FIELDS if rule.newest_meta else frozenset()
+        self._newest = frozenset(META_COLUMNS) if rule.newest_meta else frozenset()
         self._sources = dict.fromkeys(columns, first)
         self._verdicts: list[Verdict] = []
 
@@ -282,9 +285,9 @@ class _Fold:
         """Compares the winner, given its ordering values, with the base row, and returns the outcome."""
         log = self.survivor.version
         precedence = self._rule.precedence
-        # A row with a delete marker deletes if it wins, but is compared in the same way as among the log versions.
-        is_delete = log.is_delete and (precedence.marked_in_logs or not log.marked)
-        what = what_is(((), is_delete, log.always_deletes))
+        marks = self._marks()
+        is_delete = log.is_delete or (precedence.flag_deletes_base and IS_DELETED_COLUMN in marks)
+        what = what_is(is_delete=is_delete, always_deletes=log.always_deletes, marked=False)
         log_ranks: tuple[object, ...] = ()
         base_ranks: tuple[object, ...] = ()
         if precedence.over_base_row[what] == HIGHER:
@@ -293,8 +296,8 @@ class _Fold:
             reason = _comparison(log, log_ranks, base, base_ranks) if is_compared else _REPLACES_BASE
         else:
             reason = _reason_against_base(self._rule, log, what)
-        wins = log_replaces_base(precedence.over_base_row, base_ranks, (log_ranks, is_delete, log.always_deletes))
-        deletes = log.is_delete or log.marked
+        wins = log_replaces_base(precedence.over_base_row, base_ranks, (log_ranks, what))
+        deletes = log.is_delete or bool(marks)
         from_log = {
             name for name in self._sources if self._comes_from_log(name, base_unset, wins=wins, deletes=deletes)
         }
@@ -315,9 +318,13 @@ class _Fold:
 
     def end(self) -> MergeOutcome:
         """The outcome if there is no base row."""
-        log = self.survivor.version
-        remaining = {} if log.is_delete or log.marked else self._sources
+        remaining = {} if self.survivor.version.is_delete or self._marks() else self._sources
         return self._outcome(self.survivor.number, {name: source.number for name, source in remaining.items()})
+
+    def _marks(self) -> frozenset[str]:
+        """The columns that mark the merged row as a delete; each has the value of its source."""
+        marks = ((name, marks_of(source.version.row, self._rule)) for name, source in self._sources.items())
+        return frozenset(name for name, of_row in marks if name in of_row and of_row[name].any())
 
     def _record(self, winner: int, loser: int, reason: str, filled: Iterable[str]) -> None:
         named = tuple(name for name in filled if name not in META_FIELDS)
@@ -326,6 +333,10 @@ class _Fold:
     def _outcome(self, winner: int, sources: Mapping[str, int]) -> MergeOutcome:
         known_sources = sources if self._rule.payload is None else {}
         return MergeOutcome(verdicts=tuple(self._verdicts), winner=winner, sources=tuple(known_sources.items()))
+
+
+def _kind(version: RecordVersion) -> int:
+    return what_is(is_delete=version.is_delete, always_deletes=version.always_deletes, marked=version.marked)
 
 
 def _unset_of(version: RecordVersion, rule: MergeRule, defaults: Mapping[str, Value]) -> frozenset[str]:
@@ -355,17 +366,18 @@ def _ranks_against_base(
 
 
 def _reason_in_logs(rule: MergeRule, survivor: _Contender, later: _Contender) -> str:
-    if rule.payload is not None and not (survivor.version.is_delete or later.version.is_delete):
+    if rule.payload is not None and survivor.ranked[1] == later.ranked[1] == ROW:
         return _combined(rule)
-    after_delete, earlier, what = rule.precedence.after_delete, what_is(survivor.ranked), what_is(later.ranked)
+    after_delete, earlier, what = rule.precedence.after_delete, survivor.ranked[1], later.ranked[1]
     outcome = rule.precedence.in_logs[earlier][what]
     if outcome == LATER:
         if not rule.uses_ordering:
             return _COMMIT_TIME
         if what == UNORDERED_DELETE:
             return _unordered_delete(rule, later.version)
-        if what == DELETE:
-            return "a delete, whatever its ordering"
+        if what in (DELETE, MARKED):
+            is_after_unordered = earlier == UNORDERED_DELETE and after_delete[what] != LATER
+            return _AFTER_UNORDERED if is_after_unordered else "a delete, whatever its ordering"
         if earlier == ROW:
             return _LATER
         if after_delete[ROW] != LATER:

@@ -122,10 +122,10 @@ def test_versions_compare_by_the_tables_of_outcomes() -> None:
     assert later_replaces(by_commit, (), "s", "v") == "TRUE"
     by_event = MergeRule(precedence=rules.EVENT_TIME, ordering_fields=("ts",))
     not_lower = "COALESCE((COALESCE(v.o0, 0) > COALESCE(s.o0, 0) OR COALESCE(v.o0, 0) = COALESCE(s.o0, 0)), FALSE)"
-    of_row = f"CASE v.what WHEN 0 THEN {not_lower} WHEN 1 THEN {not_lower} WHEN 2 THEN TRUE END"
-    of_unordered = "CASE v.what WHEN 0 THEN TRUE WHEN 1 THEN FALSE WHEN 2 THEN TRUE END"
+    of_row = f"CASE v.what WHEN 0 THEN {not_lower} WHEN 1 THEN {not_lower} WHEN 2 THEN TRUE WHEN 3 THEN {not_lower} END"
+    of_unordered = "CASE v.what WHEN 0 THEN TRUE WHEN 1 THEN FALSE WHEN 2 THEN TRUE WHEN 3 THEN TRUE END"
     assert later_replaces(by_event, (pa.int64(),), "s", "v") == (
-        f"CASE s.what WHEN 0 THEN {of_row} WHEN 1 THEN {of_row} WHEN 2 THEN {of_unordered} END"
+        f"CASE s.what WHEN 0 THEN {of_row} WHEN 1 THEN {of_row} WHEN 2 THEN {of_unordered} WHEN 3 THEN {of_row} END"
     )
 
 

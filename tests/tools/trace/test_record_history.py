@@ -134,16 +134,17 @@ def check_replay(group: FileGroupHistory, rule: MergeRule) -> None:
     assert len(group.verdicts) == len(log) - 1 + len(base)
     if base:
         survivor = as_plain(log[winner], rule)
-        is_delete = log[winner].is_delete and (rule.precedence.marked_in_logs or not log[winner].marked)
+        kind = ordering.DELETE if survivor[1] == ordering.MARKED else survivor[1]
         values = plain_values(base[0], rule)
-        wins = ordering.log_replaces_base(rule.precedence.over_base_row, values, (survivor[0], is_delete, survivor[2]))
+        wins = ordering.log_replaces_base(rule.precedence.over_base_row, values, (survivor[0], kind))
         assert (group.verdicts[-1].winner, group.verdicts[-1].loser) == ((number, 1) if wins else (1, number))
         number = number if wins else 1
     assert group.winner == number
 
 
 def as_plain(version: RecordVersion, rule: MergeRule) -> ordering.Version:
-    return plain_values(version, rule), version.is_delete, version.always_deletes
+    kind = ordering.what_is(is_delete=version.is_delete, always_deletes=version.always_deletes, marked=version.marked)
+    return plain_values(version, rule), kind
 
 
 def plain_values(version: RecordVersion, rule: MergeRule) -> tuple[object, ...]:
