@@ -168,6 +168,7 @@ def build_record_map(
         marked = np.logical_or.reduce([np.zeros_like(deletes), *marks.values()])
         deletes = outcome.deletes | marked
         if rule.precedence.flag_deletes_base and IS_DELETED_COLUMN in marks:
+            # These are compared with base rows as records of delete blocks are.
             marked &= ~marks[IS_DELETED_COLUMN]
     row_indices = np.flatnonzero(~deletes)
     order = np.concatenate([row_indices, np.flatnonzero(deletes)])

@@ -44,7 +44,9 @@ class Version:
     @property
     def as_compared(self) -> ordering.Version:
         is_delete = self.is_deleted or not self.is_row
-        return (self.ts or 0,), is_delete, is_delete and self.ts is None
+        always_deletes = is_delete and self.ts is None
+        # Hudi compares a delete of a file as one in a row.
+        return (self.ts or 0,), ordering.what_is(is_delete=is_delete, always_deletes=always_deletes, marked=True)
 
 
 @dataclass(frozen=True)

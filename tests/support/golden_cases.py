@@ -172,6 +172,11 @@ def golden_payload_tables() -> list[Path]:
     return sorted(_unpacked(ARCHIVES / "payloads.tar.xz").iterdir())
 
 
+def golden_log_versions() -> list[Path]:
+    """The folders of sequences of log versions: ``table``, and ``answers`` by release (see golden/log_versions.py)."""
+    return sorted(_unpacked(ARCHIVES / "log_versions.tar.xz").iterdir())
+
+
 def golden_bootstrapped() -> tuple[GoldenQuery, ...]:
     """The queries of bootstrapped tables, with ``source`` beside each table (see golden/bootstrap.py)."""
     return _asked("bootstrap")
