@@ -49,8 +49,7 @@ class Precedence:
     one. Each has four outcomes: for a later version that is a row, a record of a delete block, a delete without an
     ordering value, or a row that is marked as a delete; as the earlier version, such a row is a delete.
     ``over_base_row`` is for the base row and the surviving log version: a row, a delete, or a delete without an
-    ordering value. If no outcome is ``HIGHER``, ordering values are not read, so outcomes for all kinds of deletes
-    must be the same.
+    ordering value. Without ``HIGHER``, ordering values are not read: all deletes must have the same outcome.
 
     Attributes:
         nulls_as_zero: a missing ordering number counts as 0, instead of below every number.
@@ -90,7 +89,6 @@ class Precedence:
         return self.after_row, self.after_delete, self.after_unordered_delete, self.after_delete
 
 
-# Outcomes are for: a row, a record of a delete block, a delete without an ordering value, a row marked as a delete.
 COMMIT_TIME = Precedence(
     name="commit time",
     after_row=(LATER, LATER, LATER, LATER),
