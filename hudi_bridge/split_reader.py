@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -76,6 +76,9 @@ _QUEUE_BYTES = 32 << 20
 _LARGE_BYTES = 32 << 20
 """Columns of this size fill the line: they are fetched one after the other, so that the first can be read early."""
 _POLL_SECONDS = 0.2
+
+
+_Split = TypeVar("_Split", Split, Split | SmallSlices)
 
 
 class RealtimeCompactedReader:
@@ -225,6 +228,8 @@ def reader_for(read: SplitRead[Split | SmallSlices]) -> BatchReader:
         QueryError: the split is not one of a plan.
     """
     split = read.split
+    if (widened := _with_a_column(read)) is not read:
+        return _RowsOfNoColumns(reader_for(widened))
     if isinstance(split, ChangeSplit):
         # Images of changes are as they were stored.
         return ChangeReader(read.of(split))
@@ -236,6 +241,29 @@ def reader_for(read: SplitRead[Split | SmallSlices]) -> BatchReader:
     if not isinstance(split, RealtimeFileSplit):
         raise QueryError("split", type(split).__name__, "a split of a plan")
     return with_blobs(slice_reader(read.of_slice(split)), read.storage, split.context)
+
+
+def _with_a_column(read: SplitRead[_Split]) -> SplitRead[_Split]:
+    """The read with a column if it has none and rows are made, not only read: Arrow loses the number of such rows."""
+    split = read.split
+    if read.request.columns or not isinstance(split, ChangeSplit | RealtimeFileSplit | SmallSlices):
+        return read
+    if not isinstance(split, ChangeSplit) and not any(part.log_paths for part in split.slices):
+        return read
+    columns = (read.request.filter_columns or split.context.schema.names)[:1]
+    return replace(read, request=replace(read.request, columns=tuple(columns)))
+
+
+class _RowsOfNoColumns:
+    """The rows of a reader, without their columns."""
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader = reader
+        self.schema = pa.schema([])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+        return (batch.select([]) for batch in self._reader.batches())
 
 
 def read_rows(
@@ -409,7 +437,7 @@ class _Ahead:
     def sources(self, reads: Iterable[SplitRead[Split]]) -> Iterator[Source[_Fetched]]:
         """What fetches the files, one after another; waits for room before those of each split."""
         for read in reads:
-            slices = [FilesOfSlice(stored_slice_read(read, part)) for part in read.split.slices]
+            slices = [FilesOfSlice(stored_slice_read(_with_a_column(read), part)) for part in read.split.slices]
             size = sum(files.size_bytes for files in slices)
             while not self._is_stopped and not self._has_room_for(size):
                 with suppress(Empty):
