@@ -26,20 +26,30 @@ from hudi_bridge.errors import (
     InstantNotReadableError,
     UnsupportedTableError,
 )
-from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_data_file, is_external, stored_path
+from hudi_bridge.splits.file_slice import (
+    FileSlice,
+    file_id_of,
+    instant_of,
+    is_data_file,
+    is_external,
+    parse_base_file_name,
+    parse_log_file_name,
+    stored_path,
+)
 from hudi_bridge.splits.file_system_view import (
     TimelineView,
     build_file_groups,
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.notes import warn_of_short_log, warn_of_unread_commit
+from hudi_bridge.splits.notes import warn_of_lost_completion, warn_of_short_log, warn_of_unread_commit
 from hudi_bridge.splits.partitions import is_partition
 from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
 from hudi_bridge.timeline.instant import Action, Instant, instant_file_name
 from hudi_bridge.timeline.instant_files import (
     CommitMetadata,
+    GroupId,
     WriteStat,
     commit_metadata_of_record,
     read_all_commit_metadata,
@@ -52,6 +62,9 @@ _MOST_COMMITS = 200
 # How the instants begin by which the partitions of a metadata table are made.
 _FIRST_INSTANT = "00000000000000"
 _HIDDEN = (".", "_")
+_DIGITS_OF_BUCKET = 8
+_OF_ALL_WRITERS = "-0000-0000-0000-000000000000"
+"""What follows the bucket in file ids of writers that do not wait for each other (``BucketIdentifier``)."""
 _NOTHING = commit_metadata_of_record({}, "")
 """What Hudi archives of a replace commit in layout 1, unless it is of an operation that it knows."""
 
@@ -147,6 +160,8 @@ class CommittedFiles:
         named = self.by_folder.get(folder)
         if not named:
             return
+        files = list(files)
+        self._warn_of_lost_completions(files, named)
         there = {info.path: info for info in files if not info.is_dir}
         lacking = {path: file for path, file in named.items() if self._is_lacking(path, file, there.get(path))}
         if not lacking:
@@ -164,6 +179,15 @@ class CommittedFiles:
                 if path in lacking:
                     reads_cut_logs = not self._is_strict
                     refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
+
+    def _warn_of_lost_completions(self, files: Sequence[FileInfo], named: Mapping[str, NamedFile]) -> None:
+        for pending in self._state.timeline.pending_commits():
+            paths = (info.path for info in files if not info.is_dir)
+            commit = commit_based_on(pending, paths, ((path, file.commit) for path, file in named.items()))
+            if commit is not None:
+                warn_of_lost_completion(
+                    self._state.config.table_path, str(pending.action), pending.requested_time, commit
+                )
 
     def _is_lacking(self, path: str, named: NamedFile, info: FileInfo | None) -> bool:
         if info is None:
@@ -238,6 +262,45 @@ def _next_commit_of(state: TableState, path: str) -> str | None:
         if any((stat.partition_path, stat.file_id) == group for stat in stats):
             return commit.requested_time
     return None
+
+
+def commit_based_on(
+    pending: Instant,
+    files: Iterable[str],
+    named: Iterable[tuple[str, str]],
+    prev_commits: Iterable[tuple[str, str]] = (),
+) -> str | None:
+    """A completed commit that is based on what a pending write has written; None if none is.
+
+    So that write has completed, too, and the file that says so is gone. ``files`` are paths of data files, ``named``
+    those that completed commits have written, with the commits; ``prev_commits`` are, of base files that commits have
+    written, the commits before them with these.
+    """
+    time = pending.requested_time
+    begun = _groups_begun_by(time, list(files))
+    for path, commit in named:
+        if commit <= time or (time not in path and _group_of(path) not in begun):
+            continue
+        parts = parse_log_file_name(path.rpartition("/")[2])
+        # Up to table version 7, a log file is named after its base file.
+        if parts is not None and (parts.instant_time == time or _group_of(path) in begun):
+            return commit
+    return next((commit for earlier, commit in prev_commits if earlier == time), None)
+
+
+def _groups_begun_by(time: str, paths: Sequence[str]) -> AbstractSet[GroupId]:
+    """The file groups whose first file is a base file of an instant: other writers know them once that is committed."""
+    named = [path for path in paths if time in path]
+    groups = {_group_of(path) for path in named if parse_base_file_name(path.rpartition("/")[2]) is not None}
+    groups = {group for group in groups if not group[1].startswith(_OF_ALL_WRITERS, _DIGITS_OF_BUCKET)}
+    if not groups:
+        return groups
+    return groups.difference(_group_of(path) for path in paths if (instant_of(path) or time) < time)
+
+
+def _group_of(path: str) -> GroupId:
+    folder, _, name = path.rpartition("/")
+    return folder, file_id_of(name)
 
 
 def is_log(path: str) -> bool:

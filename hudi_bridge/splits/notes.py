@@ -122,6 +122,14 @@ def warn_of_unread_commit(table_path: str, reason: str) -> None:
     _warn_once(f"{table_path}: the files that a commit wrote are not looked for, since it cannot be read: {reason}")
 
 
+def warn_of_lost_completion(table_path: str, action: str, pending: str, commit: str) -> None:
+    """Warns that a write counts as pending, as in Hudi, although a completed one is based on its files."""
+    _warn_once(
+        f"{table_path}: the {action} {pending} has not completed by the timeline, although the commit {commit} is "
+        "based on its files: is its completed file lost? Its rows are left out, as in Hudi"
+    )
+
+
 def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str) -> None:
     """Warns that a log file is read up to its end, as in Hudi, although it was longer."""
     _warn_once(

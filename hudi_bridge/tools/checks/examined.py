@@ -26,7 +26,7 @@ from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.readers.base_formats.footers import text_range
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
-from hudi_bridge.splits.committed_files import may_hold_external, registered_files, with_registered
+from hudi_bridge.splits.committed_files import commit_based_on, may_hold_external, registered_files, with_registered
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
@@ -389,6 +389,29 @@ class Examined:
             )
             for time, commit in self.commits.items()
         }
+
+    @cached_property
+    def lost_completions(self) -> Mapping[Instant, str]:
+        """The pending writes that must have completed, as completed ones are based on their files, each with why."""
+        pending = self.timeline.pending_commits()
+        files = [file.path for file in self.files] if pending else []
+        named = [(path, time) for time, paths in self.written.items() for path in paths] if pending else []
+        before = [
+            (stat.prev_commit, time)
+            for time, commit in self.commits.items()
+            for stat in commit.write_stats
+            if stat.prev_commit is not None
+            and not commit.is_compaction
+            and parse_base_file_name(stat.path.rpartition("/")[2]) is not None
+        ]
+        lost = {}
+        for instant in pending:
+            commit = commit_based_on(instant, files, named, before)
+            if commit is not None:
+                lost[instant] = f"the commit {commit} is based on its files"
+            elif instant.requested_time in self.archived_commits:
+                lost[instant] = "the archived timeline has it"
+        return lost
 
     @cached_property
     def base_instants(self) -> Mapping[GroupId, frozenset[str]]:

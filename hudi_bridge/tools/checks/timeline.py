@@ -169,7 +169,21 @@ def timeline_gaps(examined: Examined) -> Iterator[Finding]:
                 expected=f"{instant.requested_time}.{instant.action}.requested",
                 remedy="restore the plan from a backup, or roll the action back",
             )
+    yield from _lost_completions(examined)
     yield from _unknown_instants(examined)
+
+
+def _lost_completions(examined: Examined) -> Iterator[Finding]:
+    for instant, evidence in examined.lost_completions.items():
+        yield Finding(
+            severity=Severity.ERROR,
+            check=_GAPS,
+            path=examined.timeline_path(instant),
+            found=f"a {instant.action} that has not completed, although {evidence}",
+            expected=f"the file of the completed {instant.action} {instant.requested_time}",
+            remedy="restore that file from a backup before a writer starts: it would roll the write back, and its rows"
+            " would be lost for good. Until then, no reader shows them",
+        )
 
 
 def _unknown_instants(examined: Examined) -> Iterator[Finding]:
@@ -200,7 +214,8 @@ def pending_actions(examined: Examined) -> Iterator[Finding]:
     """No action has been under way for too long."""
     recent: list[Instant] = []
     for instant in examined.timeline.instants:
-        if instant.is_completed:
+        if instant.is_completed or instant in examined.lost_completions:
+            # What ends pending writes would delete rows of these.
             continue
         hours = hours_between(instant.requested_time, examined.now)
         is_service = instant.action in COMMANDS or _is_clustering(examined, instant)

@@ -21,6 +21,7 @@ from hudi_bridge import HudiTable, TableNotFoundError, tools
 from hudi_bridge.common.display import size_text
 from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
+from hudi_bridge.timeline.instant import Instant, instant_file_name
 from hudi_bridge.tools.checks.examination import CHECKS, examine
 from hudi_bridge.tools.checks.findings import Diagnosis, Limits, Severity
 from tests.support.golden_cases import golden_table
@@ -688,3 +689,38 @@ def test_files_of_a_write_that_failed_are_not_missed(tmp_path: Path, monkeypatch
     assert named
     completed.unlink()
     assert [finding for finding in examine(table, now=LATER).findings if finding.check == "metadata-files"] == []
+
+
+@pytest.mark.parametrize("case", ["h_all_indexes_120", "d_compacted_then_logs_0150", "i_cow_120"])
+def test_a_write_whose_completion_is_lost_is_not_to_be_rolled_back(
+    case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = golden_copy(case, tmp_path)
+    lost = lose_completion(table, 0)
+    findings = examine(table, now=LATER).findings
+    gaps = [finding for finding in findings if finding.check == "timeline-gaps"]
+    assert [(finding.severity, finding.found.partition(",")[0]) for finding in gaps] == [
+        (ERROR, f"a {lost.action} that has not completed")
+    ]
+    assert "pending-actions" not in {finding.check for finding in findings}
+    HudiTable.open(table).snapshot().to_table()
+    # The base files of later commits have all rows of a copy-on-write table.
+    warnings = [message for message in caplog.messages if f"{lost.requested_time} has not completed" in message]
+    assert len(warnings) == (case != "i_cow_120")
+
+
+@pytest.mark.parametrize("case", ["h_all_indexes_120", "d_compacted_then_logs_0150", "i_cow_120"])
+def test_a_pending_write_that_no_other_is_based_on_may_be_running(case: str, tmp_path: Path) -> None:
+    table = golden_copy(case, tmp_path)
+    lose_completion(table, -1)
+    checks = {finding.check for finding in examine(table, now=LATER).findings}
+    assert "pending-actions" in checks
+    assert "timeline-gaps" not in checks
+
+
+def lose_completion(table: Path, number: int) -> Instant:
+    opened = HudiTable.open(table)
+    commit = opened.timeline.commits()[number]
+    (table / opened.config.timeline_path / instant_file_name(commit)).unlink()
+    assert HudiTable.open(table).timeline.pending_times() == {commit.requested_time}
+    return commit
