@@ -168,6 +168,13 @@ def is_data_file(path: str) -> bool:
     return parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
 
 
+def instant_of(path: str) -> str | None:
+    """The instant in the name of a base file or log file, None for other names; raises like ``stored_path``."""
+    name = path.rpartition("/")[2]
+    parts = parse_base_file_name(name) or parse_log_file_name(name)
+    return None if parts is None else parts.instant_time
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseFile:
     """A base file; ``path`` is relative to the table.

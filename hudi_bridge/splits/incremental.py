@@ -25,7 +25,7 @@ from hudi_bridge.errors import (
 )
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.splits.committed_files import NamedFile, is_log, paths_in, refuse_lacking
-from hudi_bridge.splits.file_slice import FileSlice, is_data_file
+from hudi_bridge.splits.file_slice import FileSlice, instant_of, is_data_file
 from hudi_bridge.splits.file_system_view import build_file_groups, latest_snapshot_slice, view_range
 from hudi_bridge.splits.notes import COMMITS, FileSource, PlanNotes
 from hudi_bridge.splits.planner import SplitPlanner, build_read_context
@@ -36,7 +36,7 @@ from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.history import completion_times
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.instant_files import CommitMetadata, read_all_commit_metadata
-from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata
+from hudi_bridge.timeline.instant_range import InstantRange, ordering_time, read_range_metadata, require_archived
 from hudi_bridge.timeline.timeline import TableState
 
 
@@ -96,7 +96,11 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
     metadata = read_range_metadata(state, instants)
     written = _written_files(instants, metadata)
     _require_names_of_data_files(written)
-    current = _current_files(planner, written)
+    files = CurrentFiles(planner.files.listings.anew())
+    files.expect(written)
+    _require_commits_of_files(state, instants, files)
+    # Logs may have grown since.
+    current = {path: info for path in written if (info := files.get(path)) is not None}
     named = {path: NamedFile(file.file.size_bytes, file.commit_time) for path, file in written.items()}
     written = {path: replace(file, file=current.get(path, file.file)) for path, file in written.items()}
     slices = _slices(state, instants, metadata, written)
@@ -217,11 +221,13 @@ def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, Co
     return {commit.requested_time: replacing for commit, replacing in zip(earlier, metadata, strict=True)}
 
 
-def _current_files(planner: SplitPlanner, written: Iterable[str]) -> dict[str, FileInfo]:
-    """The files that still exist, by path; logs may have grown since."""
-    files = CurrentFiles(planner.files.listings.anew())
-    files.expect(written)
-    return {path: info for path in written if (info := files.get(path)) is not None}
+def _require_commits_of_files(state: TableState, instants: InstantRange, files: Iterable[str]) -> None:
+    """Requires that an archive knows the commits of files, if it should have any of the range."""
+    start = state.timeline.start
+    if start is None or instants.after >= start or instants.archived:
+        return
+    named = ((instant_of(path), f"which wrote {path}") for path in files)
+    require_archived(state, instants, ((time, reason) for time, reason in named if time is not None))
 
 
 def _without_later_logs(

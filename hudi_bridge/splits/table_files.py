@@ -586,6 +586,10 @@ class CurrentFiles:
             self._list([folder])
         return self._files[folder].get(path)
 
+    def __iter__(self) -> Iterator[str]:
+        """The paths of all files in the folders that were asked for."""
+        return (path for files in self._files.values() for path in files)
+
     def _list(self, folders: Iterable[str]) -> None:
         chosen = sorted(folders)
         self._listings.fetch(chosen, must_exist=False)

@@ -17,7 +17,7 @@ Source: ``LSMTimeline``, ``ArchivedTimelineLoaderV2``, ``ArchivedTimelineV1`` an
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,19 +87,36 @@ def iter_commits(state: TableState, times: frozenset[str]) -> Iterator[tuple[str
 def _data_files(state: TableState) -> Iterator[tuple[str, str, str]]:
     """The path, first instant and last instant of each file in the valid manifest."""
     storage, folder = state.storage, state.config.archived_path
-    version = _manifest_version(storage, folder)
+    version, listed = _manifest_version(storage, folder)
     if version is None:
+        _require_named(state, listed, "")
         return
     manifest_path = f"{folder}/manifest_{version}"
     manifest = parse_record(_read_named(storage, manifest_path).to_pybytes(), manifest_path)
     if manifest.get("files") is None:
         raise CorruptTimelineError(manifest_path, None, f"the fields {list(manifest)}", "the list of files")
+    files = []
     for entry in records_field(manifest, "files", manifest_path):
         name = text_field(entry, "fileName", manifest_path)
         match = _DATA_FILE.fullmatch(name)
         if match is None:
             raise CorruptTimelineError(manifest_path, None, repr(name), "<instant>_<instant>_<level>.parquet")
-        yield f"{folder}/{name}", match[1], match[2]
+        files.append((f"{folder}/{name}", match[1], match[2]))
+    _require_named(state, listed, max((last for _, _, last in files), default=""))
+    yield from files
+
+
+def _require_named(state: TableState, names: Iterable[str], last: str) -> None:
+    """Requires of the files in the folder that a manifest which ends at an instant is the newest one.
+
+    A file whose instants are all archived is in a manifest: a writer removes instants once it has written that.
+    """
+    start = state.timeline.start or ""
+    for name in names:
+        match = _DATA_FILE.fullmatch(name)
+        if match is not None and last < match[1] and match[2] < start:
+            path = f"{state.config.archived_path}/{_VERSION_FILE}"
+            raise CorruptTimelineError(path, None, "no such file", f"the number of a manifest that names {name}")
 
 
 def _read_named(storage: Storage, path: str) -> pa.Buffer:
@@ -110,17 +127,19 @@ def _read_named(storage: Storage, path: str) -> pa.Buffer:
         raise CorruptTimelineError(path, None, "no such file", "a file that the history names") from error
 
 
-def _manifest_version(storage: Storage, folder: str) -> str | None:
+def _manifest_version(storage: Storage, folder: str) -> tuple[str | None, Sequence[str]]:
+    """The number of the valid manifest, if there is one, and the names of all files if the version file is gone."""
     path = f"{folder}/{_VERSION_FILE}"
     try:
         text = storage.read_bytes(path).decode("ascii", "replace").strip()
     except FileNotFoundError:
         # A writer that fails between the two files leaves a manifest without a version file.
-        names = (_MANIFEST.fullmatch(info.name) for info in storage.list_directory(folder))
-        return max((match[1] for match in names if match), key=int, default=None)
+        names = [info.name for info in storage.list_directory(folder)]
+        manifests = (_MANIFEST.fullmatch(name) for name in names)
+        return max((match[1] for match in manifests if match), key=int, default=None), names
     if not re.fullmatch("[0-9]{1,9}", text):
         raise CorruptTimelineError(path, 0, repr(text[:16]), "the number of a manifest")
-    return text
+    return text, ()
 
 
 def _read_rows(

@@ -7,7 +7,7 @@ extends past it.
 Source: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryView``, ``TimelineUtils.handleHollowCommitIfNeeded``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -139,13 +139,49 @@ def read_range_metadata(state: TableState, instants: InstantRange) -> Mapping[st
 
     Raises:
         CorruptTableError: a file of the active or archived timeline is missing or damaged.
+        InstantNotReadableError: a commit has written after one of the range that the archived timeline has lost.
     """
     by_time = read_archived_commits(state, instants.archived)
     active = [commit for commit in instants.commits if commit.requested_time not in instants.archived]
     metadata = read_all_commit_metadata(state, active)
-    return by_time | {
+    by_time |= {
         commit.requested_time: commit_metadata for commit, commit_metadata in zip(active, metadata, strict=True)
     }
+    earlier = (
+        (stat.prev_commit, f"after which the commit {time} has written")
+        for time, commit_metadata in by_time.items()
+        for stat in commit_metadata.write_stats
+        if stat.prev_commit is not None
+    )
+    require_archived(state, instants, earlier)
+    return by_time
+
+
+def require_archived(state: TableState, instants: InstantRange, named: Iterable[tuple[str, str]]) -> None:
+    """Requires that the archived timeline has the commits of a range that commits or files name, with what names each.
+
+    An archive that is gone reads as one that never was: the rows of its commits would be missed.
+
+    Raises:
+        InstantNotReadableError: it lacks one.
+        CorruptTableError: the archived timeline is damaged.
+    """
+    timeline, by_time = state.timeline, instants.commit_times
+    lost = {
+        time: reason
+        for time, reason in named
+        if instants.after < time and time not in by_time and timeline.is_archived(time)
+    }
+    if not lost:
+        return
+    for archived in load_archived_instants(state, min(lost)):
+        lost.pop(archived.requested_time, None)
+    if lost:
+        last = max(lost)
+        reason = f"the commit {last}, {lost[last]}, is neither on the active nor on the archived timeline"
+        # Where it would lie in a range by its completion is not known.
+        earliest = last if state.config.ranges_by_request else timeline.start
+        raise InstantNotReadableError(instants.after, reason, earliest, "after")
 
 
 def _before_hollow_commits(state: TableState, policy: HollowCommitPolicy) -> Sequence[Instant]:

@@ -1,5 +1,6 @@
 import json
 import pickle
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -375,3 +376,58 @@ def test_filters_see_the_rows_that_are_returned(case: str) -> None:
     for part in parts:
         row_filter = pc.field("part") == part
         assert differences(everything.filter(row_filter), dataset.to_table(filter=row_filter)) == []
+
+
+ARCHIVES = {"d_archived_120": ".hoodie/timeline/history", "d_archived_0150": ".hoodie/archived"}
+
+
+def without_archived(case: str, folder: Path, files: str = "*") -> HudiTable:
+    """A copy of a golden table whose archive has lost some files."""
+    shutil.copytree(golden_table(case), folder / case)
+    for path in (folder / case / ARCHIVES[case]).glob(files):
+        path.unlink()
+    return HudiTable.open(folder / case)
+
+
+@pytest.mark.parametrize(
+    ("case", "files"),
+    [
+        ("d_archived_120", "*"),
+        ("d_archived_0150", "*"),
+        ("d_archived_0150", ".commits_.archive.1_*"),
+    ],
+)
+def test_a_range_with_commits_that_the_archive_has_lost_is_refused(tmp_path: Path, case: str, files: str) -> None:
+    table = without_archived(case, tmp_path, files)
+    with pytest.raises(InstantNotReadableError, match="is neither on the active nor on the archived timeline") as error:
+        table.incremental("earliest")
+    assert error.value.argument == "after"
+    assert error.value.earliest is not None
+    assert table.incremental(error.value.earliest).count_rows() > 0
+    with pytest.raises(InstantNotReadableError, match="is neither on the active nor on the archived timeline"):
+        table.changes("2020-01-01")
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_of_a_range_show_commits_that_the_archive_has_lost(tmp_path: Path, version: int) -> None:
+    table = writer(tmp_path, version)
+    for number in (1, 2, 3):
+        base(table, at(number), [row(f"k{number}", number, "v")], file_id=f"f{number}-0")
+    assert table.open().incremental("earliest").count_rows() == 3
+    for path in (tmp_path / ".hoodie").rglob(f"{at(1)}*"):
+        path.unlink()
+    lost = table.open()
+    with pytest.raises(InstantNotReadableError, match=f"the commit {at(1)}, which wrote .*f1-0.*, is neither") as error:
+        lost.incremental("earliest")
+    assert error.value.earliest == at(2 if version == 9 else 1)
+    assert lost.incremental(error.value.earliest).count_rows() == 2
+
+
+@pytest.mark.parametrize("gone", ["10", "*"])
+def test_a_manifest_that_is_not_the_newest_is_an_error(tmp_path: Path, gone: str) -> None:
+    table = without_archived("d_archived_120", tmp_path, "_version_")
+    assert table.incremental("earliest").count_rows() == 40
+    for path in (tmp_path / "d_archived_120/.hoodie/timeline/history").glob(f"manifest_{gone}"):
+        path.unlink()
+    with pytest.raises(CorruptTimelineError, match=r"_version_: found no such file, expected the number of a manifest"):
+        table.incremental("earliest")
