@@ -41,6 +41,8 @@ from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.schema.meta_columns import META_COLUMNS, OPERATION_COLUMN
 
 _KEYS_AT_ONCE = 1 << 15
+_MAX_GAPS = 16
+"""Positions of base rows are numbered by a table of all rows up to this many times their number."""
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 HEEDED_BY_MERGE = frozenset(
     {
@@ -170,12 +172,14 @@ def build_record_map(
         if rule.precedence.flag_deletes_base and IS_DELETED_COLUMN in marks:
             # These are compared with base rows as records of delete blocks are.
             marked &= ~marks[IS_DELETED_COLUMN]
-    row_indices = np.flatnonzero(~deletes)
-    order = np.concatenate([row_indices, np.flatnonzero(deletes)])
-    rows_of_field = {name: merged.row_of_version[source[row_indices]] for name, source in outcome.sources.items()}
+    order: Positions | slice = slice(None)
+    if deletes.any():
+        order = np.concatenate([np.flatnonzero(~deletes), np.flatnonzero(deletes)])
+    rows = len(deletes) - np.count_nonzero(deletes)
+    rows_of_field = {name: merged.row_of_version[source[order][:rows]] for name, source in outcome.sources.items()}
     stored = _stored_versions(survivors, versions)[order]
     survivors, marked = survivors[order], marked[order]
-    rows_of_survivors = merged.row_of_version[survivors[: len(row_indices)]]
+    rows_of_survivors = merged.row_of_version[survivors[:rows]]
     return LogRecordMap(
         keys=_taken(merged.keys, survivors),
         rows=_taken_rows(merged.rows, rows_of_survivors, rows_of_field),
@@ -330,7 +334,7 @@ class _NumberedVersions:
 def _numbered_versions(blocks: Sequence[LogRecords], *, by_position: bool) -> _NumberedVersions:
     positions = all_positions([block.base_positions for block in blocks]) if by_position else None
     keys = _joined_keys(blocks)
-    codes, records = _numbered(keys if positions is None else pa.array(positions))
+    codes, records = _numbered(keys if positions is None else pa.array(positions), positions)
     counted = _single_position(blocks, codes, records) if positions is None else None
     if counted is not None:
         ends = np.cumsum([len(block.keys) for block in blocks])[:-1]
@@ -342,10 +346,12 @@ def _numbered_versions(blocks: Sequence[LogRecords], *, by_position: bool) -> _N
 def _all_versions(numbered: _NumberedVersions, rule: MergeRule, schema: pa.Schema) -> LogVersions:
     blocks = numbered.blocks
     in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
+    row_of_version = np.cumsum(in_rows)
+    row_of_version -= 1
     return LogVersions(
         keys=numbered.keys,
         rows=pa.Table.from_batches([block.rows for block in blocks if block.rows is not None], schema=schema),
-        row_of_version=np.cumsum(in_rows) - 1,
+        row_of_version=row_of_version,
         in_rows=in_rows,
         ordering=_ordering_columns(blocks, rule, schema),
         is_delete=_concatenated([block.is_delete for block in blocks]),
@@ -407,8 +413,21 @@ def _joined_keys(blocks: Sequence[LogRecords]) -> Column:
     return pa.chunked_array([block.keys for block in blocks], type=pa.string()).combine_chunks()
 
 
-def _numbered(values: Column) -> tuple[Positions, int]:
-    """The number of each value among the distinct ones, and the number of distinct ones."""
+def _numbered(values: Column, positions: Positions | None) -> tuple[Positions, int]:
+    """The number of each value among the distinct ones, in order of appearance, and the number of distinct ones.
+
+    ``positions`` are the values if these are positions. A table of their hashes takes many times longer than the ways
+    without, and as much memory as keys of a few bytes.
+    """
+    index = np.arange(len(values))
+    if pc.all(pc.less(values[:-1], values[1:]), min_count=0).as_py():
+        return index, len(index)
+    if positions is not None and positions.max() < _MAX_GAPS * len(positions):
+        # Of equal positions, the one that is assigned last counts.
+        first = np.empty(int(positions.max()) + 1, dtype=np.int64)
+        first[positions[::-1]] = index[::-1]
+        numbers = np.cumsum(first[positions] == index) - 1
+        return numbers[first[positions]], int(numbers[-1]) + 1
     encoded = values.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
 

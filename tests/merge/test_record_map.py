@@ -6,8 +6,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map, data_records, delete_records
+from hudi_bridge.merge.record_map import (
+    LogRecordMap,
+    LogRecords,
+    _numbered,
+    build_record_map,
+    data_records,
+    delete_records,
+)
 from hudi_bridge.merge.rules import (
     COMMIT_TIME,
     DEFAULT_PAYLOAD,
@@ -17,6 +26,7 @@ from hudi_bridge.merge.rules import (
     MergeRule,
     Precedence,
 )
+from tests.support.strength import examples
 
 TYPES: dict[str, pa.DataType] = {
     "_hoodie_record_key": pa.string(),
@@ -241,3 +251,20 @@ def test_where_a_block_has_no_positions_one_position_of_each_key_counts() -> Non
             "a": {"_hoodie_record_key": "a", "ts": 6, "a": "x", "b": "y"},
             "b": {"_hoodie_record_key": "b", "ts": 1, "a": "x", "b": None},
         }
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(
+    numbers=st.lists(st.integers(0, 40), max_size=30) | st.lists(st.integers(0, 10**6), max_size=30),
+    ascend=st.booleans(),
+)
+def test_records_are_numbered_as_they_appear(numbers: list[int], *, ascend: bool) -> None:
+    numbers = sorted(set(numbers)) if ascend else numbers
+    appeared = list(dict.fromkeys(numbers))
+    expected = [appeared.index(number) for number in numbers], len(appeared)
+    for values, positions in (
+        (pa.array([f"{number:07}" for number in numbers], pa.string()), None),
+        (pa.array(numbers, pa.int64()), np.array(numbers, np.int64)),
+    ):
+        codes, records = _numbered(values, positions)
+        assert (codes.tolist(), records) == expected
