@@ -207,12 +207,14 @@ def _rows_merged_by_0x(base: OpenBaseFile) -> Booleans | None:
 class MatchedBatches:
     """Reads the stored rows of a base file with the columns of a view, and their matches.
 
-    It is created before the log records are decoded, so that the ``others`` can be read meanwhile.
+    It is created before the log records are decoded, so that the ``others`` can be read meanwhile: all columns if rows
+    are matched by position, which takes batches of any size.
     """
 
-    def __init__(self, base: OpenBaseFile, view: BaseFileColumns) -> None:
+    def __init__(self, base: OpenBaseFile, view: BaseFileColumns, *, by_position: bool) -> None:
         self._view = view
-        matched = () if base.is_fetched else base.view(matched_columns(base.split)).file_columns
+        is_apart = not by_position and not base.is_fetched
+        matched = base.view(matched_columns(base.split)).file_columns if is_apart else ()
         self._others = tuple(name for name in view.file_columns if name not in matched)
         self._rows_per_other = _FETCHED_ROWS if base.is_fetched else None
 

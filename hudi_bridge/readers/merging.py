@@ -208,7 +208,7 @@ class MergeInParts:
             yield from self._matched_candidates(part, finder, self._read.columns)
             return
         view = base.view(self._read.columns)
-        batches, start = MatchedBatches(base, view), 0
+        batches, start = MatchedBatches(base, view, by_position=self._log_scan.is_by_position), 0
         for group in base.row_groups:
             for stored, matches in batches.batches(group, batches.others(group), finder):
                 yield MatchedRows(matches=matches, rows=stored, view=view, positions=start)

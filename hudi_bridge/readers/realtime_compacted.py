@@ -105,7 +105,7 @@ class MergingReader:
         view = base.view(self._read.columns, materialized=request.keeps_batches)
         matching = view.matching_row_groups(request)
         view.expect(matching)
-        batches = MatchedBatches(base, view)
+        batches = MatchedBatches(base, view, by_position=scan.is_by_position)
         first_batches = batches.others(0)
         # The base file is decoded in parallel with the logs at first, then with the merge. Columns that were fetched
         # from a store stay in memory until their last batch is taken, so only one batch is decoded ahead.
