@@ -18,7 +18,7 @@ conversion: Arrow stores timestamps, dates and times as the same numbers as Avro
 """
 
 from array import array
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - the struct module names its error in lower case
 from typing import Any, TypeAlias, cast
@@ -72,6 +72,8 @@ _LIKELY_LENGTHS = 8
 _MAX_LIKELY_LENGTH = (1 << 16) - 1
 _CONTENT_HEAD = Struct(">ii")
 _CONTENT_VERSIONS = range(1, 4)
+_PIECE_BYTES = 1 << 23
+"""How much of a content that is not in memory is read at a time."""
 _MIN_RECORD_BYTES = 4
 """Each record is preceded by its length."""
 # Each field is read in a pass of its own over the records, over as many at a time as fit a CPU cache.
@@ -157,20 +159,69 @@ def content_bounds(buffer: pa.Buffer, path: str, offset: int) -> tuple[Ints, Int
         CorruptLogFileError: the records do not fill the content.
         UnsupportedTableError: the version of the content is not supported.
     """
-    if buffer.size < _CONTENT_HEAD.size:
-        raise CorruptLogFileError(path, offset, f"an Avro block of {buffer.size} bytes", "a version and a count")
-    version, count = _CONTENT_HEAD.unpack_from(buffer)
+    return record_bounds(buffer, _CONTENT_HEAD.size, _count_in_head(buffer, path, offset), path, offset)
+
+
+def _count_in_head(content: pa.Buffer, path: str, offset: int) -> int:
+    if content.size < _CONTENT_HEAD.size:
+        raise CorruptLogFileError(path, offset, f"an Avro block of {content.size} bytes", "a version and a count")
+    version, count = _CONTENT_HEAD.unpack_from(content)
     if version not in _CONTENT_VERSIONS:
         raise UnsupportedTableError("version of Avro log block content", f"{version} in {path}", "1 to 3")
-    return record_bounds(buffer, _CONTENT_HEAD.size, count, path, offset)
+    return int(count)
 
 
-def stated_records(content: pa.Buffer) -> int:
-    """The number of records that the content of an Avro data block states, limited to as many as could fit."""
+def bounds_in_pieces(
+    head: pa.Buffer, size_bytes: int, read_into: Callable[[int, memoryview], None], path: str, offset: int
+) -> Iterator[tuple[pa.Buffer, Ints, Ints]]:
+    """As ``content_bounds``, for a content that is read in pieces of whole records: yields each with its bounds.
+
+    All pieces are in the same memory, one after another: it takes Linux longer to find a page than to fill it. ``head``
+    has the first bytes of the content; ``read_into`` fills a buffer from a position on. Errors may come after some
+    pieces, and tell no positions: those of ``content_bounds`` do.
+    """
+    left, position = _count_in_head(head, path, offset), _CONTENT_HEAD.size
+    buffer = pa.allocate_buffer(min(_PIECE_BYTES, size_bytes))
+    while left > 0 and position < size_bytes:
+        view = memoryview(buffer)[: size_bytes - position]
+        read_into(position, view)
+        offsets = _offsets_in_piece(view)
+        if len(offsets) > 1:
+            yield buffer, offsets[:-1] + _LENGTH.size, offsets[1:]
+            position += int(offsets[-1])
+            left -= len(offsets) - 1
+        elif buffer.size == size_bytes:
+            break
+        else:
+            buffer = pa.allocate_buffer(min(2 * buffer.size, size_bytes))
+    if left or position != size_bytes:
+        raise CorruptLogFileError(path, offset, "records that do not fill the block", "records that fill the block")
+
+
+def _offsets_in_piece(view: memoryview) -> Ints:
+    """The position of the length of each record that is whole, and the end of the last one."""
+    offsets = _offsets_by_chains(view, 0, None)
+    if offsets is not None:
+        return offsets[offsets <= len(view)]
+    in_turn, position = array("q", [0]), 0
+    while position + _LENGTH.size <= len(view):
+        (length,) = _LENGTH.unpack_from(view, position)
+        position += _LENGTH.size + length
+        if length < 0 or position > len(view):
+            break
+        in_turn.append(position)
+    return np.frombuffer(in_turn, np.int64)
+
+
+def stated_records(content: pa.Buffer, size_bytes: int | None = None) -> int:
+    """The number of records that the content of an Avro data block states, limited to as many as could fit.
+
+    ``size_bytes`` is its size, if ``content`` has only its first bytes.
+    """
     if content.size < _CONTENT_HEAD.size:
         return 0
     _, count = _CONTENT_HEAD.unpack_from(content)
-    return max(0, min(int(count), content.size // _MIN_RECORD_BYTES))
+    return max(0, min(int(count), (size_bytes or content.size) // _MIN_RECORD_BYTES))
 
 
 def record_bounds(
@@ -216,12 +267,18 @@ def _offsets_in_turn(view: memoryview, offset: int, count: int, path: str, block
     return np.frombuffer(offsets, np.int64)
 
 
-def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None:
-    """As ``_offsets_in_turn``; None if the guessed starts turn out wrong."""
-    if count < _MIN_CHAINS * _RECORDS_OF_CHAIN:
-        return None
+def _offsets_by_chains(view: memoryview, offset: int, count: int | None) -> Ints | None:
+    """As ``_offsets_in_turn``; None if the guessed starts turn out wrong.
+
+    Without a ``count``, the view may end in a record, whose end is then beyond it.
+    """
     first = _first_lengths(view, offset)
     low, high = max(1, min(first, default=0) // 2), max(0, max(first, default=0) * 2)
+    is_piece = count is None
+    if count is None:
+        count = len(view) * len(first) // max(1, sum(first) + _LENGTH.size * len(first))
+    if count < _MIN_CHAINS * _RECORDS_OF_CHAIN:
+        return None
     chains = min(count // _RECORDS_OF_CHAIN, (len(view) - offset) // (2 * (high + _LENGTH.size)), _MAX_CHAINS)
     if high > _MAX_LIKELY_LENGTH or chains < _MIN_CHAINS:
         return None
@@ -238,10 +295,14 @@ def _offsets_by_chains(view: memoryview, offset: int, count: int) -> Ints | None
             steps.append(position)
     by_chain = np.stack(steps, axis=1)
     records = (by_chain < stops[:, None]).sum(axis=1)
-    if (records == len(steps)).any() or (by_chain[np.arange(starts.size), records] != stops).any():
+    if (records == len(steps)).any():
         return None
-    offsets = np.append(by_chain[by_chain < stops[:, None]], len(view))
-    return offsets if offsets.size == count + 1 else None
+    ends = by_chain[np.arange(starts.size), records]
+    exact = starts.size - is_piece
+    if (ends[:exact] != stops[:exact]).any():
+        return None
+    offsets = np.append(by_chain[by_chain < stops[:, None]], ends[-1])
+    return offsets if is_piece or offsets.size == count + 1 else None
 
 
 def _first_lengths(view: memoryview, offset: int) -> list[int]:

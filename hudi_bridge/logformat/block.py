@@ -7,8 +7,8 @@ fill it are an error, as in Hudi. The bytes come from memory, or from a file tha
 import base64
 import re
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -83,7 +83,8 @@ class LogBlock:
 
     ``content`` is a slice of the file's bytes, not a copy. ``header`` and ``footer`` also keep keys that are not in
     ``HeaderKey``. ``offset`` is the position of the magic, ``content_offset`` that position for the content;
-    ``size_bytes`` includes the magic. ``native_kind`` is how the block is read if it is a file of its own.
+    ``size_bytes`` includes the magic. ``native_kind`` is how the block is read if it is a file of its own. With
+    ``read_into``, ``content`` has only its first bytes; it fills a buffer with the content from a position on.
     """
 
     block_type: BlockType
@@ -96,6 +97,7 @@ class LogBlock:
     content_offset: int
     size_bytes: int
     native_kind: BlockKind | None = None
+    read_into: Callable[[int, memoryview], None] | None = None
 
     @property
     def kind(self) -> BlockKind:
@@ -109,6 +111,14 @@ class LogBlock:
             return self.size_bytes
         footer = sum(HEADER_ENTRY.size + len(text.encode()) for text in self.footer.values())
         return self.offset + self.size_bytes - self.content_offset - COUNT_FIELD.size - footer - SIZE_FIELD.size
+
+    def whole(self) -> "LogBlock":
+        """The block with all of its content."""
+        if self.read_into is None:
+            return self
+        content = pa.allocate_buffer(self.content_bytes)
+        self.read_into(0, memoryview(content))
+        return replace(self, content=content, read_into=None)
 
     @property
     def is_data(self) -> bool:

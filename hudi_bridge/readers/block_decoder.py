@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_bridge.config import OPERATION_FIELD_KEY
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
-from hudi_bridge.logformat.avro_columns import decode_avro_records
+from hudi_bridge.logformat.avro_columns import bounds_in_pieces, decode_avro_records, stated_records
 from hudi_bridge.logformat.avro_cursors import Ints
 from hudi_bridge.logformat.block import LogBlock, parse_record_positions
 from hudi_bridge.logformat.delete_records import parse_delete_block
@@ -88,8 +88,14 @@ def bytes_when_decoded(blocks: Iterable[LogBlock], row_bytes: int, memory_bytes:
     is_small = _MAX_COMPRESSION * sum(block.content.size for block in record_blocks) <= memory_bytes
     return sum(
         block.kind.bytes_when_decoded(block.content, row_bytes, block.path, block.content_offset, is_small=is_small)
+        if block.read_into is None
+        else block.kind.memory_factor * max(block.content_bytes, _stated_records(block) * row_bytes)
         for block in record_blocks
     )
+
+
+def _stated_records(block: LogBlock) -> int:
+    return stated_records(block.content, block.content_bytes)
 
 
 def _bits(kind: pa.DataType) -> int:
@@ -163,13 +169,32 @@ class BlockDecoder:
         if not isinstance(block.kind.rows, AvroRows):
             yield self.decode(block)
             return
-        datums = self.datums(block)
-        positions = self._positions(block, len(datums))
-        size = max(1, block.content.size, 0 if materialized else len(datums) * self._row_bytes)
-        chunk_records = min(_CHUNK_RECORDS, 1 + _CHUNK_BYTES * len(datums) // size)
-        for start in range(0, max(1, len(datums)), chunk_records):
-            chunk = slice(start, start + chunk_records)
-            yield self._records(block, datums.between(chunk), positions if positions is None else positions[chunk])
+        if block.read_into is None:
+            datums = self.datums(block)
+            yield from self._in_chunks(block, [datums], len(datums), materialized=materialized)
+            return
+        pieces = _pieces_of(block, block.read_into)
+        try:
+            yield from self._in_chunks(block, pieces, _stated_records(block), materialized=materialized)
+        except CorruptLogFileError:
+            # An error in the whole content names the record and the byte.
+            self.find_damage([block.whole()])
+            raise
+
+    def _in_chunks(
+        self, block: LogBlock, pieces: "Iterable[Datums]", records: int, *, materialized: bool
+    ) -> Iterator[LogRecords]:
+        positions = self._positions(block, records)
+        stored = block.content.size if block.read_into is None else block.content_bytes
+        size = max(1, stored, 0 if materialized else records * self._row_bytes)
+        chunk_records = min(_CHUNK_RECORDS, 1 + _CHUNK_BYTES * records // size)
+        before = 0
+        for datums in pieces:
+            for start in range(0, max(1, len(datums)), chunk_records):
+                chunk = datums.between(slice(start, start + chunk_records))
+                own = None if positions is None else positions[before : before + len(chunk)]
+                yield self._records(block, chunk, own)
+                before += len(chunk)
 
     def decode_all(self, blocks: deque[LogBlock], *, materialized: bool = True) -> Iterator[LogRecords]:
         """Yields the records of data and delete blocks in order, as ``decode_in_chunks`` does.
@@ -190,7 +215,7 @@ class BlockDecoder:
 
         None for a block that must be decoded alone.
         """
-        if not block.kind.has_plain_rows:
+        if not block.kind.has_plain_rows or block.read_into is not None:
             return None
         instant = "" if self._split.context.schema_history is None else block.instant_time
         has_positions = self._record_positions is not None and self._record_positions.covers(block)
@@ -484,6 +509,13 @@ class BlockDecoder:
                 f"the column {OPERATION_COLUMN} in {block.path}",
                 f"such tables if the option {OPERATION_FIELD_KEY}=true is given",
             )
+
+
+def _pieces_of(block: LogBlock, read_into: Callable[[int, memoryview], None]) -> "Iterator[Datums]":
+    """The datums of a block whose content is read in pieces; those of one are gone when the next one is read."""
+    content, size = block.content, block.content_bytes
+    for data, starts, ends in bounds_in_pieces(content, size, read_into, block.path, block.content_offset):
+        yield Datums(data=data, starts=starts, ends=ends, keys=None)
 
 
 class RecordPositions:

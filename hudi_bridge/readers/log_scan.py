@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,8 @@ import pyarrow as pa
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.scan import LiveBlocks, live_blocks, scan_blocks
+from hudi_bridge.logformat.native import parse_native_log_name
+from hudi_bridge.logformat.scan import LiveBlocks, ScanResult, live_blocks, scan_blocks, scan_source
 from hudi_bridge.merge.arrays import Positions
 from hudi_bridge.merge.record_map import LogRecordMap, LogRecords, build_record_map
 from hudi_bridge.merge.rules import MergeRule
@@ -34,6 +36,7 @@ from hudi_bridge.readers.block_decoder import (
 from hudi_bridge.readers.column_ranges import RangesInLogs
 from hudi_bridge.readers.request import SliceRead
 from hudi_bridge.readers.spill import LogRecordsOnDisk
+from hudi_bridge.splits.query_schema import PartsOfFile
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
@@ -44,6 +47,10 @@ _MAX_COLUMN_BYTES = (1 << 31) - 1
 """The largest column that Arrow concatenates: its offsets are signed 32-bit numbers."""
 _MIN_LATE_BYTES = 1 << 20
 """In smaller logs, decoding is a small part of the time."""
+_LARGE_BLOCK_BYTES = 1 << 23
+"""Larger contents of plain rows in local files are decoded as they are read, in pieces: in less memory and time."""
+_LARGE_FILE_BYTES = 1 << 24
+"""Smaller log files are read at once."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -151,14 +158,16 @@ class LogScan:
         split, rule, wanted_keys = read.split, read.rule, read.request.record_keys
         self._read = read
         self._on_disk = split.log_size_bytes > read.log_memory_bytes
-        live = read_live_blocks(read.storage, split, on_disk=self._on_disk)
+        self._in_pieces = not self._on_disk and read.storage.is_local and not _is_late(read)
+        live = self._live_blocks()
         blocks = live.blocks
         self.instants = live.instants
         """The instants of all blocks, as in ``LiveBlocks``."""
         self.parts = 1
         """The number of parts that are merged one at a time; each fits into the memory for logs and into arrays."""
         record_positions = RecordPositions(split, blocks, base_rows)
-        self._is_by_position = record_positions.are_complete
+        self.is_by_position = record_positions.are_complete
+        """Whether base rows are matched by position, unless the positions of a block turn out invalid."""
         is_merged = rule.merges_fields or any(block.is_partial for block in blocks)
         self.needs_keys_alone = not record_positions.are_complete and not is_merged
         """Whether merging certainly reads nothing but the record keys of base rows."""
@@ -227,14 +236,16 @@ class LogScan:
         """
         blocks, self._blocks = self._blocks, None
         if blocks is None:
-            live = read_live_blocks(self._read.storage, self._read.split, on_disk=self._on_disk)
-            blocks = tuple(filter(self._decoder.is_merged, live.blocks))
+            blocks = tuple(filter(self._decoder.is_merged, self._live_blocks().blocks))
         return deque(blocks)
+
+    def _live_blocks(self) -> LiveBlocks:
+        return read_live_blocks(self._read.storage, self._read.split, on_disk=self._on_disk, in_pieces=self._in_pieces)
 
     def _record_map(self, decoded: Iterable[LogRecords], schema: pa.Schema) -> LogRecordMap:
         records, defaults = list(decoded), self._read.context.defaults
         try:
-            return build_record_map(records, self._read.rule, schema, defaults, by_position=self._is_by_position)
+            return build_record_map(records, self._read.rule, schema, defaults, by_position=self.is_by_position)
         except pa.ArrowInvalid as error:
             size = sum(part.rows.nbytes for part in records if part.rows is not None)
             if size <= _MAX_COLUMN_BYTES:
@@ -253,17 +264,25 @@ def _is_late(read: SliceRead) -> bool:
     return not eager.issuperset(read.columns) and read.split.log_size_bytes >= _MIN_LATE_BYTES
 
 
-def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False) -> LiveBlocks:
+def read_live_blocks(
+    storage: Storage, split: RealtimeFileSplit, *, on_disk: bool = False, in_pieces: bool = False
+) -> LiveBlocks:
     """The log blocks of a split that count as of its instant, oldest first.
 
-    With ``on_disk``, log files are copied to local disk instead of memory.
+    With ``on_disk``, log files are copied to local disk instead of memory. With ``in_pieces``, the contents of large
+    blocks with plain rows stay in their files, which are open as long as the blocks are held.
 
     Raises:
         CorruptLogFileError: a log file is damaged in a way that Hudi does not skip.
         DataFileGoneError: a log file no longer exists.
         StorageError: a log file cannot be read, or is shorter than it was when the split was planned.
     """
-    files = [read_log_file(storage, split, path, size, on_disk=on_disk) for path, size in split.log_files]
+    files = [
+        _InPieces(storage, split, path)
+        if in_pieces and (size_bytes or 0) >= _LARGE_FILE_BYTES and parse_native_log_name(path) is None
+        else read_log_file(storage, split, path, size_bytes, on_disk=on_disk)
+        for path, size_bytes in split.log_files
+    ]
     size = sum(file.size for file in files)
     if size < split.log_size_bytes:
         # Writers only append to log files, so a shorter file is incomplete.
@@ -271,10 +290,42 @@ def read_live_blocks(storage: Storage, split: RealtimeFileSplit, *, on_disk: boo
             f"{len(files)} log files from this one on have {size} bytes, and had {split.log_size_bytes} when listed"
         )
         raise storage.failure("read", split.log_paths[0], OSError(errno.EIO, reason))
-    scans = [scan_blocks(file, path) for file, path in zip(files, split.log_paths, strict=True)]
+    scans = [
+        file.scan() if isinstance(file, _InPieces) else scan_blocks(file, path)
+        for file, path in zip(files, split.log_paths, strict=True)
+    ]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
     return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
+
+
+class _InPieces:
+    """A local log file, of which large contents of plain rows are read when they are decoded."""
+
+    def __init__(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        try:
+            self._file = storage.open_input(path)
+        except FileNotFoundError as error:
+            raise data_file_gone(storage, split, path) from error
+        self.size = self._file.size()
+
+    def scan(self) -> ScanResult:
+        """The blocks of the file."""
+        scan = scan_source(PartsOfFile(self._read, self.size), self._path)
+        blocks = (replace(block, read_into=partial(self._fill, block.content_offset)) for block in scan.blocks)
+        return replace(scan, blocks=tuple(block if _is_read_in_pieces(block) else block.whole() for block in blocks))
+
+    def _fill(self, content_offset: int, start: int, buffer: memoryview) -> None:
+        self._storage.read_into(self._file, self._path, content_offset + start, buffer)
+
+    def _read(self, start: int, length: int) -> pa.Buffer:
+        return self._storage.read_range(self._file, self._path, start, length)
+
+
+def _is_read_in_pieces(block: LogBlock) -> bool:
+    return block.kind.has_plain_rows and block.content_bytes >= _LARGE_BLOCK_BYTES
 
 
 def read_log_file(

@@ -16,6 +16,7 @@ Source: ``TableSchemaResolver``, ``HoodieActiveTimeline.getLastCommitMetadataWit
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -449,18 +450,18 @@ def newest_schema(storage: Storage, path: str) -> str | None:
 
 
 @contextmanager
-def _open_parts(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[_Parts]":
+def _open_parts(storage: Storage, path: str, size_bytes: int = 0) -> "Iterator[PartsOfFile]":
     """A context with the bytes of a log file; its size is asked for if it is not given."""
     with storage.open_input(path, size_bytes or None) as file:
-        yield _Parts(lambda start, length: storage.read_range(file, path, start, length).to_pybytes(), file.size())
+        yield PartsOfFile(partial(storage.read_range, file, path), file.size())
 
 
-class _Parts:
+class PartsOfFile:
     """The bytes of a file, with a buffer for the last two parts: the head of a block and its end."""
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+    def __init__(self, read: Callable[[int, int], pa.Buffer], size: int) -> None:
         self.size = size
-        self._read_schema = read
+        self._read = read
         self._buffers: list[tuple[int, bytes]] = []
 
     def at(self, start: int, length: int) -> bytes:
@@ -472,7 +473,7 @@ class _Parts:
             if first <= start and start + length <= first + len(content):
                 return content[start - first : start - first + length]
         first = max(0, min(start - _BEFORE_BYTES, self.size - _PART_BYTES))
-        read = self._read_schema(first, min(max(start - first + length, _PART_BYTES), self.size - first))
+        read = self._read(first, min(max(start - first + length, _PART_BYTES), self.size - first)).to_pybytes()
         self._buffers = [*self._buffers[-1:], (first, read)]
         return read[start - first : start - first + length]
 

@@ -345,6 +345,16 @@ class Storage:
 
         return self._answer("read", path, read)
 
+    def read_into(self, file: pa.NativeFile, path: str, start: int, buffer: memoryview) -> None:
+        """Fills a buffer with the bytes from ``start`` on; as ``read_range``."""
+
+        def read() -> None:
+            file.seek(start)
+            if file.readinto(buffer) < len(buffer):
+                raise CutAnswerError(file.size())
+
+        self._answer("read", path, read)
+
     def copy_to_disk(self, path: str) -> pa.Buffer:
         """The whole file, as a memory map of a temporary copy, which nobody can truncate.
 

@@ -9,14 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import HudiTable, tools
-from hudi_bridge.errors import CorruptLogFileError, UnsupportedTableError
+from hudi_bridge import HudiReadError, HudiTable, StorageError, open_reader, tools
+from hudi_bridge.errors import CorruptLogFileError, DataFileGoneError, UnsupportedTableError
+from hudi_bridge.logformat import avro_columns
 from hudi_bridge.logformat.block import LogBlock
+from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.record_map import LogRecords, part_of_keys
 from hudi_bridge.readers import block_decoder, log_scan
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.log_scan import LateLogRows, LogScan
+from hudi_bridge.splits.split import RealtimeFileSplit
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case
 from tests.support.slice_reads import slice_read
@@ -44,6 +47,77 @@ def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
     split = max(parts.splits(), key=lambda one: one.log_size_bytes)
     assert LogScan(slice_read(parts._state.storage, split, 300)).parts > 1
     assert not differences(whole.snapshot().to_table(), parts.snapshot().to_table())
+
+
+def read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """Has the contents of all log blocks read in small pieces; returns what counts these contents."""
+    monkeypatch.setattr(log_scan, "_LARGE_FILE_BYTES", 0)
+    monkeypatch.setattr(log_scan, "_LARGE_BLOCK_BYTES", 0)
+    monkeypatch.setattr(avro_columns, "_PIECE_BYTES", 300)
+    contents = mock.Mock(side_effect=block_decoder._pieces_of)
+    monkeypatch.setattr(block_decoder, "_pieces_of", contents)
+    return contents
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_contents_that_are_read_in_pieces_have_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    splits = HudiTable.open(str(golden_case(name) / "table")).splits()
+    expected = [open_reader(split).to_table() for split in splits]
+    contents = read_in_pieces(monkeypatch)
+    for split, rows in zip(splits, expected, strict=True):
+        assert not differences(rows, open_reader(split).to_table())
+    assert contents.called
+
+
+def outcome(split: RealtimeFileSplit) -> list[dict[str, object]] | str:
+    """The rows of a split, or what is wrong with it."""
+    try:
+        return open_reader(split).to_table().sort_by("id").to_pylist()
+    except HudiReadError as error:
+        return str(error)
+
+
+def test_damage_is_told_in_the_same_words_where_contents_are_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    rows: list[dict[str, object]] = [{"id": f"k{number}", "ts": number, "value": "v" * number} for number in range(30)]
+    log = table.log_file(at(1), [table.data_block(at(1), rows)])
+    table.commit(at(1))
+    (split,) = HudiTable.open(tmp_path).splits()
+    whole = log.read_bytes()
+    (block,) = scan_blocks(whole, log.name).blocks
+    damaged = []
+    for position in range(block.content_offset, block.content_offset + block.content_bytes, 7):
+        content = bytearray(whole)
+        content[position] ^= 0xFF
+        damaged.append(bytes(content))
+    expected = []
+    for content in damaged:
+        log.write_bytes(content)
+        expected.append(outcome(split))
+    assert sum(isinstance(one, str) for one in expected) > len(damaged) // 8
+    contents = read_in_pieces(monkeypatch)
+    for content, told in zip(damaged, expected, strict=True):
+        log.write_bytes(content)
+        assert outcome(split) == told
+    assert contents.called
+
+
+def test_a_log_that_is_gone_or_cut_off_is_told_where_contents_are_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_pieces(monkeypatch)
+    table = TableWriter(folder=tmp_path).create()
+    log = table.log_file(at(1), [table.data_block(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
+    table.commit(at(1))
+    (split,) = HudiTable.open(tmp_path).splits()
+    log.write_bytes(log.read_bytes()[:-5])
+    with pytest.raises(StorageError, match="when listed"):
+        open_reader(split).to_table()
+    log.unlink()
+    with pytest.raises(DataFileGoneError):
+        open_reader(split).to_table()
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name.endswith("_120")])
@@ -212,6 +286,16 @@ def rows_by_every_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tu
 def test_rows_of_equal_keys_are_replaced_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     duplicates(tmp_path)
     assert rows_by_every_path(tmp_path, monkeypatch) == [("k1", "new"), ("k1", "new"), ("k2", "x"), ("k3", "y")]
+
+
+def test_rows_are_the_same_by_every_path_where_contents_are_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duplicates(tmp_path)
+    expected = rows_by_every_path(tmp_path, monkeypatch)
+    contents = read_in_pieces(monkeypatch)
+    assert rows_by_every_path(tmp_path, monkeypatch) == expected
+    assert contents.called
 
 
 def test_rows_of_equal_keys_are_deleted_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
