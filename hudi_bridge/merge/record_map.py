@@ -346,7 +346,7 @@ def _numbered_versions(blocks: Sequence[LogRecords], *, by_position: bool) -> _N
 def _all_versions(numbered: _NumberedVersions, rule: MergeRule, schema: pa.Schema) -> LogVersions:
     blocks = numbered.blocks
     in_rows = _concatenated([np.full(len(block.keys), block.rows is not None) for block in blocks])
-    row_of_version = np.cumsum(in_rows)
+    row_of_version = np.cumsum(in_rows, dtype=np.int64)
     row_of_version -= 1
     return LogVersions(
         keys=numbered.keys,

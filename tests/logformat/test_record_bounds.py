@@ -94,7 +94,7 @@ def test_another_number_of_records_is_refused(count: int) -> None:
 
 def records_in_pieces(block: bytes, piece_bytes: int) -> list[bytes]:
     def read_into(start: int, buffer: memoryview) -> None:
-        buffer[:] = memoryview(block)[start : start + len(buffer)].cast(buffer.format)
+        buffer.cast("B")[:] = block[start : start + len(buffer)]
 
     found = []
     with mock.patch.object(module, "_PIECE_BYTES", piece_bytes):

@@ -87,11 +87,10 @@ def test_damage_is_told_in_the_same_words_where_contents_are_read_in_pieces(
     (split,) = HudiTable.open(tmp_path).splits()
     whole = log.read_bytes()
     (block,) = scan_blocks(whole, log.name).blocks
-    damaged = []
-    for position in range(block.content_offset, block.content_offset + block.content_bytes, 7):
-        content = bytearray(whole)
-        content[position] ^= 0xFF
-        damaged.append(bytes(content))
+    damaged = [
+        whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]
+        for position in range(block.content_offset, block.content_offset + block.content_bytes, 7)
+    ]
     expected = []
     for content in damaged:
         log.write_bytes(content)

@@ -13,6 +13,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.errors import CorruptBaseFileError, DataFileGoneError, HudiReadError
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.readers import small_slices
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.base_formats.small_parquet import SmallParquetFile
 from hudi_bridge.readers.blobs import BatchReader
 from hudi_bridge.readers.realtime_compacted import slice_reader
@@ -242,9 +243,10 @@ BLOOM_FILTER = "org.apache.hudi.bloomfilter"
 def test_a_base_file_is_read_without_its_bloom_filter(table: TableWriter, filter_bytes: int) -> None:
     path = table.folder / "any.parquet"
     rows = pa.table({"id": ["a", "b"], "value": [BLOOM_FILTER, "\x18\x1b" + BLOOM_FILTER]})
-    pq.write_table(
-        rows.replace_schema_metadata({BLOOM_FILTER: "A" * filter_bytes, "other": "kept"}), path, store_schema=False
-    )
+    with pq.ParquetWriter(path, rows.schema, store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({BLOOM_FILTER: "A" * filter_bytes, "other": "kept"})
+    assert pq.read_metadata(path).serialized_size > filter_bytes
     split = slices_of(table.folder)[0]
     with SmallParquetFile(split.context.open_storage(), split, path.name) as file:
         assert pa.Table.from_batches(file.rows(["id", "value"])).to_pydict() == rows.to_pydict()
@@ -253,6 +255,11 @@ def test_a_base_file_is_read_without_its_bloom_filter(table: TableWriter, filter
         assert 0 < file.stored_bytes(0, ["id"]) < file.stored_bytes(0, ["id", "value"])
         assert sum(file.leaf_bytes(0, rows.schema.names)) == file.size_bytes
         assert file.footer.serialized_size < 2_000
+    with open_base_file(split.context.open_storage(), split, path.name, use_threads=False) as base:
+        assert pa.Table.from_batches(base.batches(0, ["id", "value"], 10)).to_pydict() == rows.to_pydict()
+        assert base.parquet_footer is not None
+        assert base.parquet_footer.serialized_size < 2_000
+        assert (base.parquet_footer.metadata or {})[b"other"] == b"kept"
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1\0\0\0\0PAR1", b"PAR1" + b"\xff" * 8 + b"PAR1", bytes(100)])

@@ -25,6 +25,12 @@ _MAGIC = b"PAR1"
 _USUAL_FOOTER_BYTES = 1 << 16
 _FOOTER_BYTES = "bytes of the largest footer"
 _DECODED_RATIO = 3
+# A KeyValue in Thrift's compact protocol: a field with the key after its length, and a field with the value after its
+# length.
+_BLOOM_FILTER = b"\x18\x1borg.apache.hudi.bloomfilter\x18"
+_LENGTH_BYTES = 4
+_CONTINUATION_BIT = 0x80
+_MAX_LENGTH_BYTES = 5
 
 
 class BaseFooter(NamedTuple):
@@ -50,6 +56,7 @@ def base_fragment(
     """The footer of an open base file as a fragment with complete metadata, and the partition values as its guarantee.
 
     The footer is read in one request if it is no larger than earlier ones, and not at all if it was read for an index.
+    Hudi's Bloom filter is left out of it.
 
     Raises:
         CorruptBaseFileError: the parts of the footer do not agree.
@@ -58,7 +65,11 @@ def base_fragment(
     """
     cached: bytes | None = storage.cache.get(_stored_key(split, path))
     footer = cached or _read_footer(storage, opened, path)
-    fragment = None if footer is None else _fragment_of(footer, split)
+    fragment = None
+    if footer is not None:
+        # Decoded, a Bloom filter of Hudi takes twice its size as long as the file is open or the footer is cached.
+        shorter = without_bloom_filter(footer, len(_MAGIC), footer, len(footer))
+        fragment = _fragment_of(shorter or footer, split)
     if fragment is None:
         if footer is not None:
             require_not_encrypted(footer[-END_BYTES:], path, pq.read_metadata(pa.BufferReader(footer)))
@@ -242,6 +253,33 @@ def _end_with_footer(storage: Storage, size: int, read: Callable[[int, int], byt
         return end
     first = max(0, size - _expecting(storage, needed))
     return read(first, start - first) + end
+
+
+def without_bloom_filter(head: bytes, footer_start: int, tail: bytes, size: int) -> bytes | None:
+    """The file with an empty Bloom filter, from its head and tail; None unless exactly one filter is all between them.
+
+    The text that marks the filter may occur anywhere, such as in a record key. If it occurs twice, nothing is changed.
+    """
+    value = head.find(_BLOOM_FILTER, footer_start) + len(_BLOOM_FILTER)
+    if value < len(_BLOOM_FILTER):
+        return None
+    after = _end_of_text(head, value) - (size - len(tail))
+    rest = tail[after:-END_BYTES]
+    if after < 0 or not rest or _BLOOM_FILTER in rest:
+        return None
+    footer = head[footer_start:value] + b"\0" + rest
+    return b"".join((head[:footer_start], footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
+
+
+def _end_of_text(head: bytes, position: int) -> int:
+    """The end of a text that starts with its length as a varint."""
+    length = shift = 0
+    for byte in head[position : position + _MAX_LENGTH_BYTES]:
+        length |= (byte & ~_CONTINUATION_BIT) << shift
+        position, shift = position + 1, shift + 7
+        if byte < _CONTINUATION_BIT:
+            break
+    return position + length
 
 
 def _footer_bytes(end: bytes) -> int | None:

@@ -14,22 +14,15 @@ from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
 from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues
 from hudi_bridge.readers.base_file import OpenBaseFile, open_stored
-from hudi_bridge.readers.base_formats.footers import check_origin, chunks_of
+from hudi_bridge.readers.base_formats.footers import check_origin, chunks_of, without_bloom_filter
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 
 _MAGIC = b"PAR1"
-_LENGTH_BYTES = 4
-_END_BYTES = _LENGTH_BYTES + len(_MAGIC)
-# A KeyValue in Thrift's compact protocol: a field with the key after its length, and a field with the value after its
-# length.
-_BLOOM_FILTER = b"\x18\x1borg.apache.hudi.bloomfilter\x18"
-_CONTINUATION_BIT = 0x80
 _HEAD_BYTES = 1 << 14
 """The bytes of the footer that are read together with the data before it."""
 _TAIL_BYTES = 1 << 12
-_MAX_LENGTH_BYTES = 5
 
 
 class SmallParquetFile(OpenBaseFile):
@@ -121,40 +114,13 @@ def _content(storage: Storage, split: RealtimeFileSplit, path: str) -> bytes:
         file: Any = opened  # the stubs lack read_at's second argument
         size: int = file.size()
         tail: bytes = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
-        start = size - _END_BYTES - int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little")
+        start = size - END_BYTES - int.from_bytes(tail[-END_BYTES : -len(_MAGIC)], "little")
         if start < len(_MAGIC) or not tail.endswith(_MAGIC):
             raise CorruptBaseFileError(path, None, "no footer", "a readable Parquet file")
         # In the footer, columns and row groups come first; the Bloom filter follows.
         head: bytes = file.read_at(min(size, start + _HEAD_BYTES), 0)
-        shorter = _without_bloom_filter(head, start, tail, size)
+        shorter = without_bloom_filter(head, start, tail, size)
         if shorter is not None or len(head) == size:
             return shorter or head
         rest: bytes = file.read_at(size - len(head), len(head))
         return head + rest
-
-
-def _without_bloom_filter(head: bytes, footer_start: int, tail: bytes, size: int) -> bytes | None:
-    """The file with an empty Bloom filter, from its head and tail; None unless exactly one filter is all between them.
-
-    The text that marks the filter may occur anywhere, such as in a record key. If it occurs twice, nothing is changed.
-    """
-    value = head.find(_BLOOM_FILTER, footer_start) + len(_BLOOM_FILTER)
-    if value < len(_BLOOM_FILTER):
-        return None
-    after = _end_of_text(head, value) - (size - len(tail))
-    rest = tail[after:-_END_BYTES]
-    if after < 0 or not rest or _BLOOM_FILTER in rest:
-        return None
-    footer = head[footer_start:value] + b"\0" + rest
-    return b"".join((head[:footer_start], footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
-
-
-def _end_of_text(head: bytes, position: int) -> int:
-    """The end of a text that starts with its length as a varint."""
-    length = shift = 0
-    for byte in head[position : position + _MAX_LENGTH_BYTES]:
-        length |= (byte & ~_CONTINUATION_BIT) << shift
-        position, shift = position + 1, shift + 7
-        if byte < _CONTINUATION_BIT:
-            break
-    return position + length
