@@ -294,6 +294,9 @@ class MetadataFileIndex:
             paths = tuple("" if name == _NO_PARTITION else name for name in names)
             for path in paths:
                 self._state.storage.resolve(path)
+                if path and not all(path.split("/")):
+                    # File systems drop such slashes, so that a folder may have files of several partitions.
+                    raise CorruptTableError(FILES, None, f"a partition named {path!r}", "the path of a folder")
             self._partitions = paths
         return self._partitions
 

@@ -1,7 +1,7 @@
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from fsspec.implementations.local import LocalFileSystem
 from hudi_bridge import tools
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
+from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.query_indexes import MetadataFileIndex
+from hudi_bridge.indexes.record_kinds import ALL_PARTITIONS
 from hudi_bridge.splits import notes, table_files
 from hudi_bridge.splits.planner import Split
 from hudi_bridge.splits.split import RealtimeFileSplit
@@ -294,6 +296,25 @@ def test_a_file_that_is_gone_is_an_error_and_not_an_older_state(tmp_path: Path) 
     (folder / split.log_paths[-1]).unlink()
     with pytest.raises(HudiReadError, match="there is no such file, although"):
         HudiTable.open(folder).snapshot().to_table()
+
+
+def test_partitions_that_share_a_folder_are_listed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = HudiTable.open(golden_table("h_all_indexes_120"))
+    of_keys = MetadataTable.of_keys
+
+    def with_another_slash(self: MetadataTable, partition: str, keys: Sequence[str], *more: Any) -> pa.Table:
+        records = of_keys(self, partition, keys, *more)
+        if list(keys) != [ALL_PARTITIONS]:
+            return records
+        names = [f"{name}/" for name in records["name"].to_pylist()]
+        return records.set_column(records.schema.get_field_index("name"), "name", pa.array(names))
+
+    monkeypatch.setattr(MetadataTable, "of_keys", with_another_slash)
+    expected = HudiTable.open(golden_table("h_all_indexes_120"), options=OFF).snapshot().to_table()
+    assert differences(expected, table.snapshot().to_table()) == []
+    assert "expected the path of a folder" in caplog.text
 
 
 def test_a_table_without_metadata_table_is_listed_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
