@@ -26,7 +26,6 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.logformat.kinds import AvroRows
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Column
-from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.log_scan import LogScan, read_live_blocks, read_log_file
 from hudi_bridge.readers.request import RowRequest, SliceRead
@@ -308,5 +307,4 @@ def _footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
     cached = cached_footer_index(storage, split)
     if cached is not None or split.base_path is None:
         return cached or FooterIndex(key_range=None, bloom_filter=None)
-    with open_base_file(storage, split, split.base_path, use_threads=False) as base:
-        return footer_index(base, split)
+    return footer_index(storage, split)

@@ -12,6 +12,7 @@ Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport`` and ``Bloo
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -26,8 +27,8 @@ from hudi_bridge.indexes.record_kinds import FIRST_REORDERED
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.merge.record_map import key_hashes
-from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.footers import BaseFileFooter, text_range
+from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.log_scan import read_log_file
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
@@ -199,16 +200,26 @@ def cached_footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterInd
     return index
 
 
-def footer_index(base: OpenBaseFile, split: RealtimeFileSplit) -> FooterIndex:
-    """The key range and Bloom filter in the footer of an open base file.
+def footer_index(storage: Storage, split: RealtimeFileSplit) -> FooterIndex:
+    """The key range and Bloom filter in the footer of the base file, which is cached for the read that follows.
 
     Raises:
-        CorruptBaseFileError: one of them is damaged.
+        CorruptBaseFileError: one of them is damaged, or raised like ``open_base_file``.
     """
+    path = split.base_path or ""
     if not split.context.populates_meta_fields:
         # Keys in the footer may be spelled differently.
         return _NOTHING
-    return parse_footer_index(base.arrow_schema.metadata or {}, base.path)
+    if path.endswith(".parquet") and storage.decryption is None:
+        # Open files are without the filter. Opening the file raises the error.
+        footer = None
+        with suppress(HudiReadError, OSError, *PARQUET_ERRORS):
+            footer = BaseFileFooter(storage, split, path)
+        if footer is not None:
+            footer.keep()
+            return parse_footer_index(footer.content.metadata or {}, path)
+    with open_base_file(storage, split, path, use_threads=False) as base:
+        return parse_footer_index(base.arrow_schema.metadata or {}, path)
 
 
 def read_footer_index(storage: Storage, split: RealtimeFileSplit, keys: LookupKeys) -> FooterIndex:

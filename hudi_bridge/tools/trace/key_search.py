@@ -75,10 +75,10 @@ def find_base_rows(storage: Storage, split: RealtimeFileSplit, record_key: str) 
     """
     if split.base_path is None:
         return _nothing(split, BaseCheck.NO_BASE_FILE)
+    check = _CHECKS[footer_index(storage, split).ask(record_key)]
+    if check is not BaseCheck.READ:
+        return _nothing(split, check)
     with open_base_file(storage, split, split.base_path, use_threads=False) as base:
-        check = _CHECKS[footer_index(base, split).ask(record_key)]
-        if check is not BaseCheck.READ:
-            return _nothing(split, check)
         return _read(base, split, record_key)
 
 
