@@ -162,7 +162,11 @@ class Workers(Generic[Item]):
         """The items of all sources; raises the first error of any."""
         working = len(self._threads)
         while working:
-            handed_over = self._handed_over.get()
+            try:
+                # Python does not notice a Ctrl-C that comes just before it begins to wait, until the wait ends.
+                handed_over = self._handed_over.get(timeout=_POLL_SECONDS)
+            except Empty:
+                continue
             if handed_over is None:
                 working -= 1
             elif isinstance(handed_over, BaseException):

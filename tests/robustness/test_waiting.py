@@ -65,7 +65,7 @@ HudiTable.open(sys.argv[1], fs.PyFileSystem(FailingHandler(Told(int(sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("number", [0, 3, 5, 10])
 def test_ctrl_c_ends_a_wait(table: Path, number: int) -> None:
     command = [sys.executable, "-c", SCRIPT, str(table), str(number)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
