@@ -48,7 +48,7 @@ def test_each_wait_has_a_limit_and_says_what_it_was_for(table: Path, monkeypatch
 
 
 SCRIPT = """
-import signal, sys, threading
+import os, signal, sys, threading
 from pyarrow import fs
 from hudi_bridge import HudiTable
 from tests.robustness.failing_files import FailingHandler, Silent
@@ -56,7 +56,7 @@ from tests.robustness.failing_files import FailingHandler, Silent
 class Told(Silent):
     def next(self, path, *, is_read=False):
         if self.count == self.at:
-            print("waiting", flush=True)
+            os.write(1, b"waiting\n")
         return super().next(path, is_read=is_read)
 
 # The tests may run in the background of a shell, whose processes ignore Ctrl-C.
