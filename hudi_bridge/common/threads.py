@@ -160,24 +160,9 @@ class Workers(Generic[Item]):
 
     def items(self) -> Iterator[Item]:
         """The items of all sources; raises the first error of any."""
-        working = len(self._threads)
-        while working:
-            try:
-                # Python does not notice a Ctrl-C that comes just before it begins to wait, until the wait ends.
-                handed_over = self._handed_over.get(timeout=_POLL_SECONDS)
-            except Empty:
-                continue
-            if handed_over is None:
-                working -= 1
-            elif isinstance(handed_over, BaseException):
-                raise handed_over
-            else:
-                item, size = handed_over
-                self._taken.put(size)
-                del handed_over
-                yield item
-                del item
-                self._release_all()
+        for group in self.item_groups(1):
+            yield group.pop()
+            self._release_all()
 
     def item_groups(self, most: int) -> Iterator[list[Item]]:
         """The items in groups: all that wait at the time, one at least and ``most`` at most; raises like ``items``."""
@@ -186,7 +171,8 @@ class Workers(Generic[Item]):
             group: list[Item] = []
             while working and len(group) < most:
                 try:
-                    handed_over = self._handed_over.get(block=not group)
+                    # Python does not notice a Ctrl-C that comes just before it begins to wait, until the wait ends.
+                    handed_over = self._handed_over.get(block=not group, timeout=_POLL_SECONDS)
                 except Empty:
                     break
                 if handed_over is None:
@@ -196,7 +182,7 @@ class Workers(Generic[Item]):
                 else:
                     group.append(handed_over[0])
                     self._taken.put(handed_over[1])
-            del handed_over
+            handed_over = None
             if group:
                 yield group
 

@@ -83,7 +83,7 @@ class FieldMerging:
 
 
 def what_versions_are(is_delete: Booleans, always_deletes: Booleans, marked: Booleans | None = None) -> Kinds:
-    """The kinds of versions: deletes, those without an ordering value, and those that are marked rows."""
+    """``ordering.what_is`` for many versions; without ``marked``, none is a marked row."""
     kinds = np.where(is_delete, np.int8(ordering.DELETE), np.int8(ordering.ROW))
     if marked is not None:
         kinds = np.where(is_delete & marked, np.int8(ordering.MARKED), kinds)

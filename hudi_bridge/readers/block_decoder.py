@@ -512,7 +512,7 @@ class BlockDecoder:
 
 
 def _pieces_of(block: LogBlock, read_into: Callable[[int, memoryview], None]) -> "Iterator[Datums]":
-    """The datums of a block whose content is read in pieces; those of one are gone when the next one is read."""
+    """Yields the datums of each piece of a block's content; the next piece overwrites them."""
     content, size = block.content, block.content_bytes
     for data, starts, ends in bounds_in_pieces(content, size, read_into, block.path, block.content_offset):
         yield Datums(data=data, starts=starts, ends=ends, keys=None)

@@ -300,7 +300,7 @@ def read_live_blocks(
 
 
 class _InPieces:
-    """A local log file, of which large contents of plain rows are read when they are decoded."""
+    """A local log file; large contents of blocks with plain rows are not read before they are decoded."""
 
     def __init__(self, storage: Storage, split: RealtimeFileSplit, path: str) -> None:
         self._storage = storage

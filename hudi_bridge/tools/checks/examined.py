@@ -394,8 +394,10 @@ class Examined:
     def lost_completions(self) -> Mapping[Instant, str]:
         """The pending writes that must have completed, as completed ones are based on their files, each with why."""
         pending = self.timeline.pending_commits()
-        files = [file.path for file in self.files] if pending else []
-        named = [(path, time) for time, paths in self.written.items() for path in paths] if pending else []
+        if not pending:
+            return {}
+        files = [file.path for file in self.files]
+        named = [(path, time) for time, paths in self.written.items() for path in paths]
         before = [
             (stat.prev_commit, time)
             for time, commit in self.commits.items()
