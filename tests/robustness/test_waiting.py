@@ -56,7 +56,7 @@ from tests.robustness.failing_files import FailingHandler, Silent
 class Told(Silent):
     def next(self, path, *, is_read=False):
         if self.count == self.at:
-            os.write(1, b"waiting\n")
+            os.write(1, b"waiting\\n")
         return super().next(path, is_read=is_read)
 
 # The tests may run in the background of a shell, whose processes ignore Ctrl-C.
