@@ -251,9 +251,10 @@ class ParquetBaseFile(OpenBaseFile):
             try:
                 with self._fetched(row_group, names, then):
                     max_rows = self._max_rows(row_group, names, rows_per_batch)
-                    if max_rows < rows_per_batch:
-                        file = self._reader(max_rows, row_group, names)
-                    yield from batches(file, max_rows)
+                    if max_rows == rows_per_batch:
+                        yield from batches(file, max_rows)
+                    else:
+                        yield from _then_released(batches(self._reader(max_rows, row_group, names), max_rows))
             except PARQUET_ERRORS as error:
                 raise cause_of(
                     self._storage,
@@ -528,3 +529,10 @@ def _request_parts(byte_range: ByteRange, content: pa.Buffer) -> Iterator[tuple[
     view = memoryview(content).cast("B")
     for start in range(0, len(view), _REQUEST_BYTES):
         yield view[start : start + _REQUEST_BYTES], byte_range[0] + start
+
+
+def _then_released(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of values so long that the C library would keep the memory of several, in pieces, for later ones."""
+    for batch in batches:
+        yield batch
+        pa.default_memory_pool().release_unused()
