@@ -323,7 +323,9 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
     """Whether all that Hudi lacks in a range has been archived, and there is nothing that only Hudi has."""
     if it.kind not in ("incremental", "cdc"):
         return False
-    first = min((instant["requested"] for instant in it.case.document["instants"]), default="")
+    # Cleans and rollbacks are archived by rules of their own, and may stay for longer.
+    instants = it.case.document["instants"]
+    first = min((entry["requested"] for entry in instants if entry["action"].endswith("commit")), default="")
     time = "ts_ms" if it.kind == "cdc" else "_hoodie_commit_time"
     if it.options[BEGIN] >= first:
         return False
