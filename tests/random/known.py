@@ -15,25 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, tools
-from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.tools import RecordHistory
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory
 from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.golden.generate.log_blocks import labels_of
-from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
-from tests.golden.generate.timeline import table_version, timeline_folder
+from tests.golden.generate.timeline import timeline_folder
 from tests.random.checking import DUCKDB, Case, Outcome, dataset_of, filtered, rows_of, type_differences
 from tests.random.draw import MYSQL
 from tests.support.compare import differences
-
-_CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
-_TORN = re.compile("CorruptBaseFileError: (.*): found a row group of")
 
 Image = Mapping[str, Any]
 """A row of a change, empty for none."""
@@ -76,14 +70,6 @@ class KnownDifference:
 
     reason: str
     explains: Callable[[Difference], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class KnownError:
-    """Why an error is no fault of Hudi Bridge, and whether an outcome is one."""
-
-    reason: str
-    applies: Callable[[Case, Outcome], bool]
 
 
 def _contradicts_its_snapshot(it: Difference) -> bool:
@@ -158,7 +144,7 @@ def _are_nulled(theirs: Iterable[tuple[Any, ...]], ours: Iterable[tuple[Any, ...
 
 
 def _is_beside_logs(it: Difference, key: str, *_: pa.Table) -> bool:
-    return any(group.log_files for group in _history(it.case, key, it.end).file_groups)
+    return any(group.log_files for group in history_of(it.case, key, it.end).file_groups)
 
 
 def _stops_at_a_later_block(it: Difference) -> bool:
@@ -205,7 +191,7 @@ def _leaves_out_what_a_pending_write_began(it: Difference) -> bool:
     pending = {entry["requested"] for entry in it.case.document["instants"] if entry["state"] != "completed"}
 
     def are_of_pending(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
-        groups = _history(it.case, key, it.end).file_groups
+        groups = history_of(it.case, key, it.end).file_groups
         # Of log files without a base file, the first begins the file slice.
         return (
             not theirs.num_rows
@@ -290,7 +276,7 @@ def _has_rows_of_log_compactions(it: Difference) -> bool:
 
 def _are_versions(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
     """Whether a record has several versions, some in rows that are used again, and all rows of it are some of them."""
-    groups = _history(it.case, key, it.end).file_groups
+    groups = history_of(it.case, key, it.end).file_groups
     versions = _versions_in(groups)
     blocks = {version.path: Path(it.case.path, version.path) for version in versions if not version.is_base_row}
     labels = {label for path in blocks.values() for label in labels_of(path)}
@@ -323,9 +309,7 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
     """Whether all that Hudi lacks in a range has been archived, and there is nothing that only Hudi has."""
     if it.kind not in ("incremental", "cdc"):
         return False
-    # Cleans and rollbacks are archived by rules of their own, and may stay for longer.
-    instants = it.case.document["instants"]
-    first = min((entry["requested"] for entry in instants if entry["action"].endswith("commit")), default="")
+    first = first_commit_of(it.case)
     time = "ts_ms" if it.kind == "cdc" else "_hoodie_commit_time"
     if it.options[BEGIN] >= first:
         return False
@@ -335,6 +319,28 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
         Counter(map(str, rows.filter(mask).to_pylist())) for rows, mask in zip(_tables(it), is_archived, strict=True)
     ]
     return differences(*active) == [] and archived[0] < archived[1]
+
+
+def first_commit_of(case: Case) -> str:
+    """The first commit of the active timeline; cleans and rollbacks are archived by rules of their own."""
+    instants = case.document["instants"]
+    return min((entry["requested"] for entry in instants if entry["action"].endswith("commit")), default="")
+
+
+def _has_base_rows_alone(it: Difference) -> bool:
+    """Whether a range begins before the first commit, and all that differs is what logs change in base files."""
+
+    def is_changed_by_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        versions = _versions(it.case, key, it.end)
+        base_rows = [version for version in versions if version.is_base_row]
+        return (
+            len(base_rows) < len(versions)
+            and all(_is_of_versions(row, base_rows) for row in theirs.to_pylist())
+            and all(_is_of_versions(row, versions) for row in ours.to_pylist())
+        )
+
+    is_full_scan = it.kind == "incremental" and it.options[BEGIN] < first_commit_of(it.case)
+    return is_full_scan and _all_differ(it, is_changed_by_logs)
 
 
 def _differs_as_changes_of_0x_do(it: Difference) -> bool:
@@ -425,7 +431,7 @@ def _lacks_a_slow_writer(it: Difference) -> bool:
 
     def are_of_slow(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         is_left_out = not any(row.get("_hoodie_commit_time") in slow for row in theirs.to_pylist())
-        groups = _history(it.case, key, it.end).file_groups
+        groups = history_of(it.case, key, it.end).file_groups
         is_of_slow = any(version.instant_time in slow for version in _versions_in(groups))
         return is_left_out and is_of_slow and ours.num_rows <= len(groups)
 
@@ -434,7 +440,7 @@ def _lacks_a_slow_writer(it: Difference) -> bool:
 
 def _versions(case: Case, key: str, as_of: str | None) -> list[RecordVersion]:
     """The versions of a record, also those that do not count."""
-    return _versions_in(_history(case, key, as_of).file_groups)
+    return _versions_in(history_of(case, key, as_of).file_groups)
 
 
 def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
@@ -442,7 +448,7 @@ def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
     return [version for group in groups for version in group.versions] + uncounted
 
 
-def _history(case: Case, key: str, as_of: str | None) -> RecordHistory:
+def history_of(case: Case, key: str, as_of: str | None) -> RecordHistory:
     """The history of a record up to the end of a query, or to the newest state if that end has been cleaned."""
     table = case.opened()
     try:
@@ -451,7 +457,7 @@ def _history(case: Case, key: str, as_of: str | None) -> RecordHistory:
         return tools.history_of(table, key)
 
 
-_CONTRADICTION = KnownDifference(
+CONTRADICTION = KnownDifference(
     "a filter or a projection of Hudi contradicts its own snapshot; ours is what the snapshot has",
     _contradicts_its_snapshot,
 )
@@ -465,7 +471,7 @@ KNOWN = (
         "Hudi leaves archived commits out of ranges of tables of version 6",
         lambda it: it.case.document["table_version"] == 6 and _leaves_out_archived_commits(it),
     ),
-    _CONTRADICTION,
+    CONTRADICTION,
     KnownDifference(
         "Hudi 1.x has null partition columns in slices with logs of a timestamp-based key generator",
         lambda it: (
@@ -498,6 +504,10 @@ KNOWN = (
         ),
     ),
     KnownDifference(
+        "the full scan of Hudi 1.0 for a range whose first commits are archived reads base files alone",
+        lambda it: _is_of(it.case, 1, 0) and _has_base_rows_alone(it),
+    ),
+    KnownDifference(
         "ranges of Hudi 1.1 have the rows that a log compaction has rewritten, with its commit time",
         lambda it: _is_of(it.case, 1, 1) and _has_rows_of_log_compactions(it),
     ),
@@ -518,113 +528,3 @@ KNOWN = (
     ),
 )
 """What is documented or Hudi's own contradiction, the first that explains all of a difference is the reason."""
-
-
-REFUSED_BY_NAME = (
-    KnownError(
-        "refused by name: first values",
-        lambda case, outcome: _is_refused_payload(case, outcome, "FirstValueAvroPayload"),
-    ),
-    KnownError(
-        "refused by name: the reverse order",
-        lambda case, outcome: _is_refused_payload(case, outcome, "ReverseOrderHoodieRecordPayload"),
-    ),
-    KnownError(
-        "refused by name: changes while an earlier write is running, which Hudi's would miss",
-        lambda case, outcome: (
-            outcome.kind == "cdc"
-            and outcome.detail.startswith("InstantNotReadableError: ")
-            and "is still running while later ones have completed" in outcome.detail
-            and any(entry["state"] != "completed" for entry in case.document["instants"])
-        ),
-    ),
-    KnownError(
-        "refused by name: time travel beside a restore that has not completed",
-        lambda case, outcome: (
-            outcome.kind == "time_travel"
-            and "files may have been removed by the restore" in outcome.detail
-            and any(
-                entry["action"] == "restore" and entry["state"] != "completed" for entry in case.document["instants"]
-            )
-        ),
-    ),
-    KnownError(
-        "refused by name: a range whose archived commits have been cleaned, and which Hudi leaves out",
-        lambda case, outcome: (
-            case.document["table_version"] == 6
-            and outcome.kind in ("incremental", "cdc")
-            and (match := _CLEANED.search(outcome.detail)) is not None
-            and match[1] < min(entry["requested"] for entry in case.document["instants"])
-        ),
-    ),
-    KnownError(
-        "late deletes take keys out of Hudi's indexes whose rows stay, which the doctor tells",
-        lambda case, outcome: (
-            outcome.kind == "doctor"
-            and outcome.way in ("record-index", "secondary-index")
-            and bool(keys := _lacking_keys(outcome.detail))
-            and all(_has_a_late_delete(case, key) for key in keys)
-        ),
-    ),
-    KnownError(
-        "refused as damaged: a Parquet file that Hudi wrote with more values in some columns than it has rows",
-        lambda case, outcome: (
-            (match := _TORN.search(outcome.detail)) is not None and _has_more_values_than_rows(case, match[1])
-        ),
-    ),
-    KnownError(
-        "an upgrade that failed has upgraded the metadata table alone, which the doctor tells",
-        lambda case, outcome: (
-            (outcome.kind, outcome.way) == ("doctor", "metadata-table")
-            and table_version(Path(case.path)) != table_version(Path(case.path, METADATA_FOLDER))
-        ),
-    ),
-)
-"""Why it is no fault that Hudi Bridge refuses what Hudi answers, or that the doctor tells an error."""
-
-
-def _is_refused_payload(case: Case, outcome: Outcome, payload: str) -> bool:
-    return case.table.payload == payload and f"unsupported payload: found {PAYLOADS}{payload}" in outcome.detail
-
-
-def _has_a_late_delete(case: Case, key: str) -> bool:
-    """Whether a delete of a record lost to an earlier version of it."""
-    return any(
-        group.winner is not None
-        and not group.versions[group.winner - 1].delete
-        and any(version.delete for version in group.versions[group.winner :])
-        for group in _history(case, key, None).file_groups
-    )
-
-
-def _has_more_values_than_rows(case: Case, path: str) -> bool:
-    """Whether the footer of a base file says so of its first column, which is flat."""
-    groups = pq.read_metadata(Path(case.path, path))
-    return any(
-        groups.row_group(number).num_rows < groups.row_group(number).column(0).num_values
-        for number in range(groups.num_row_groups)
-    )
-
-
-def _lacking_keys(detail: str) -> list[str]:
-    """The record keys that an index lacks, as the doctor says; none if it says anything else, or leaves keys out."""
-    match = re.search("found ([0-9]+) record keys that the (?:record )?index lacks.*?: (.*), expected", detail)
-    keys = re.findall("'([^']*)'", match[2].rpartition("': ")[2]) if match else []
-    return keys if match and len(keys) == int(match[1]) else []
-
-
-def with_reasons(case: Case, outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes, known differences with their reasons."""
-    return [_with_reason(case, outcome) if outcome.is_fault else outcome for outcome in outcomes]
-
-
-def _with_reason(case: Case, outcome: Outcome) -> Outcome:
-    reasons: Iterable[str]
-    if outcome.tables is None:
-        reasons = (item.reason for item in REFUSED_BY_NAME if item.applies(case, outcome))
-    else:
-        it = Difference(case, outcome, *outcome.tables)
-        # A column alone that has another type is none of what is known.
-        known = (_CONTRADICTION,) if it.is_of_types else KNOWN
-        reasons = (item.reason for item in known if item.explains(it))
-    return dataclasses.replace(outcome, reason=next(iter(reasons), None))

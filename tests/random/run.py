@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.random.checking import Case, Outcome, check, read_case
 from tests.random.draw import Draw
 from tests.random.drawing import RELEASES, draw
-from tests.random.known import with_reasons
+from tests.random.reasons import with_reasons
 from tests.random.sessions import CONTINUED, FAILED, REFUSED, WRITTEN, Result, Session, WorkerError, session
 
 SECONDS_A_ROUND = 2400

@@ -37,7 +37,8 @@ from tests.random.conditions import condition, leaves, literal, projection
 from tests.random.draw import Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
-from tests.random.known import KNOWN, with_reasons
+from tests.random.known import KNOWN
+from tests.random.reasons import with_reasons
 from tests.random.rows import RowSource
 from tests.random.run import Summary
 from tests.random.writing import FUNCTIONS
