@@ -30,6 +30,7 @@ from hudi_bridge.indexes.footer_index import (
     read_log_keys,
 )
 from hudi_bridge.schema.java_text import INT32, string_hash
+from hudi_bridge.splits.committed_files import BUCKET_FOLDER
 from hudi_bridge.splits.notes import PlanNotes
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
@@ -41,8 +42,6 @@ _LOCAL_READS_AT_ONCE = 4
 """Local reads hardly wait; more threads only compete for Python's lock."""
 _MOST_CHECKED = 8
 """So many base files show whether the user's number of buckets is right; each costs a request."""
-_BUCKET_FOLDER = ".hoodie/.bucket_index"
-"""Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
 
 RECORD_INDEX = "record index"
 _BUCKETS = "bucket index"
@@ -240,7 +239,7 @@ def _in_buckets(
 
 def _show_buckets(storage: Storage, splits: list[RealtimeFileSplit], index: BucketIndex) -> bool:
     """Whether some base files show the buckets: their least and greatest keys are in the buckets of their file ids."""
-    if storage.exists(_BUCKET_FOLDER):
+    if storage.exists(BUCKET_FOLDER):
         return False
     with_base = [split for split in splits if split.base_path is not None]
     sample = with_base[:: max(1, len(with_base) // _MOST_CHECKED)]

@@ -16,12 +16,14 @@ Source: ``SparkBaseIndexSupport.supportsQueryType`` and ``RecordLevelIndexSuppor
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +53,8 @@ else:
     secondary_index = LaterModule("hudi_bridge.indexes.secondary_index")
 
 STEP = "ranges of files read before"
+NOTED_BYTES = 1
+"""What the metadata table has of an empty file."""
 _NO_PARTITION = "."
 """The key of the files of a table without partitions."""
 
@@ -286,7 +290,7 @@ class MetadataFileIndex:
 
     def files(self, partition_paths: Sequence[str]) -> pa.Table | None:
         """The data files of partitions, as ``FileIndex`` has them, None if the metadata table cannot be used."""
-        return self._index.ask(lambda table: _files(table, partition_paths))
+        return self._index.ask(lambda table: self._sized(_files(table, partition_paths)))
 
     def _listed_partitions(self, table: MetadataTable) -> tuple[str, ...]:
         if self._partitions is None:
@@ -299,6 +303,22 @@ class MetadataFileIndex:
                     raise CorruptTableError(FILES, None, f"a partition named {path!r}", "the path of a folder")
             self._partitions = paths
         return self._partitions
+
+    def _sized(self, files: pa.Table) -> pa.Table:
+        """Files with the sizes that they have, where Hudi notes one byte: for an empty log file that a failed write has
+        left, and which its rollback found. A task that outlives the rollback may still write to it.
+        """
+        paths, names, sizes = (files.column(name) for name in FILE_COLUMNS.names)
+        noted = np.flatnonzero(sizes.to_numpy() <= NOTED_BYTES).tolist()
+        if not noted:
+            return files
+        found = sizes.to_pylist()
+        for position in noted:
+            path = f"{paths[position].as_py()}/{names[position].as_py()}".lstrip("/")
+            # A file that is gone is an error where it is read.
+            with suppress(FileNotFoundError), self._state.storage.open_input(path) as file:
+                found[position] = file.size()
+        return pa.table([paths, names, pa.array(found, pa.int64())], schema=FILE_COLUMNS)
 
 
 def _files(table: MetadataTable, partition_paths: Sequence[str]) -> pa.Table:

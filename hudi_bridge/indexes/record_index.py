@@ -43,7 +43,7 @@ _FIELDS: list[Any] = [
 LOCATIONS = pa.schema(_FIELDS)
 """The columns of locations; ``instant`` is when the record was inserted."""
 _LOG = logging.getLogger(__name__)
-_OVERWRITES_PARTITIONS = "INSERT_OVERWRITE"
+_OVERWRITES_PARTITIONS, _COMPACTS_LOGS = "INSERT_OVERWRITE", "LOG_COMPACT"
 
 
 def record_locations(table: MetadataTable, keys: Sequence[str], within: Iterable[str] | None = None) -> pa.Table:
@@ -115,6 +115,9 @@ class RecordIndexOfTable:
         if locations is None:
             return None
         missing = set(record_keys).difference(locations.column("key").to_pylist())
+        if missing and self._has_log_compactions:
+            self.why_not = "it lacks keys that a log compaction may have deleted, although other file groups have them"
+            return None
         if not missing or not self._lacks_late_deletes:
             return locations
         lost = self._metadata().keys_in_logs(RECORD_INDEX, sorted(missing))
@@ -153,6 +156,16 @@ class RecordIndexOfTable:
             if metadata.operation_type == _OVERWRITES_PARTITIONS and self._is_global:
                 return f"{metadata.operation_type} at {commit.requested_time} may have put keys into a second partition"
         return None
+
+    @cached_property
+    def _has_log_compactions(self) -> bool:
+        """Whether a log compaction has deleted the keys of a file group's delete blocks from the index.
+
+        Records that have moved to other file groups since are among them, in Hudi 1.2 at least.
+        """
+        commits = [commit for commit in self._state.timeline.commits() if commit.action is Action.DELTA_COMMIT]
+        all_metadata = read_all_commit_metadata(self._state, commits)
+        return any(metadata.operation_type == _COMPACTS_LOGS for metadata in all_metadata)
 
     @cached_property
     def _lacks_late_deletes(self) -> bool:

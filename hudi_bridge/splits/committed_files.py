@@ -3,7 +3,8 @@
 A file that was lost, or that a copy or a power failure left empty or cut off, would lack its rows without an error. The
 commits on the active timeline name what they wrote, with sizes. Files of older slices, and files of replaced file
 groups, may have been cleaned. So the file slices of a query are built once more with the missing files: what they would
-read is lost. Hudi itself lists and does not compare.
+read is lost. Hudi itself lists and does not compare. What a clean of Hudi has deleted is left out with a warning: those
+who write by consistent hashing go on to write to file groups that an overwrite has replaced.
 
 External files are Parquet files of another writer than Hudi. No listing shows that they belong to the table: the
 metadata table does, or the replace commit that registered them. Hudi asks only the metadata table, and finds no rows in
@@ -42,7 +43,12 @@ from hudi_bridge.splits.file_system_view import (
     latest_read_optimized_slice,
     latest_snapshot_slice,
 )
-from hudi_bridge.splits.notes import warn_of_lost_completion, warn_of_short_log, warn_of_unread_commit
+from hudi_bridge.splits.notes import (
+    warn_of_cleaned_file,
+    warn_of_lost_completion,
+    warn_of_short_log,
+    warn_of_unread_commit,
+)
 from hudi_bridge.splits.partitions import is_partition
 from hudi_bridge.storage.storage import FileInfo
 from hudi_bridge.timeline.history import load_archived_instants, read_archived_commits
@@ -53,6 +59,7 @@ from hudi_bridge.timeline.instant_files import (
     WriteStat,
     commit_metadata_of_record,
     read_all_commit_metadata,
+    read_cleaned_files,
     read_commit_metadata,
 )
 from hudi_bridge.timeline.timeline import TableState
@@ -62,6 +69,8 @@ _MOST_COMMITS = 200
 # How the instants begin by which the partitions of a metadata table are made.
 _FIRST_INSTANT = "00000000000000"
 _HIDDEN = (".", "_")
+BUCKET_FOLDER = ".hoodie/.bucket_index"
+"""Where tables describe buckets whose number is not the same everywhere: consistent hashing, numbers by partition."""
 _DIGITS_OF_BUCKET = 8
 _OF_ALL_WRITERS = "-0000-0000-0000-000000000000"
 """What follows the bucket in file ids of writers that do not wait for each other (``BucketIdentifier``)."""
@@ -177,14 +186,13 @@ class CommittedFiles:
             file_slice = latest(group, view)
             for path in () if file_slice is None else paths_in(file_slice, of_base_files=of_base_files):
                 if path in lacking:
-                    reads_cut_logs = not self._is_strict
-                    refuse_lacking(self._state, path, lacking[path], there.get(path), reads_cut_logs=reads_cut_logs)
+                    refuse_lacking(self._state, path, lacking[path], there.get(path), is_strict=self._is_strict)
 
     def _warn_of_lost_completions(self, files: Sequence[FileInfo], named: Mapping[str, NamedFile]) -> None:
         for pending in self._state.timeline.pending_commits():
             paths = (info.path for info in files if not info.is_dir)
             commit = commit_based_on(pending, paths, ((path, file.commit) for path, file in named.items()))
-            if commit is not None:
+            if commit is not None and not are_shared_with_writers(self._state, pending):
                 warn_of_lost_completion(
                     self._state.config.table_path, str(pending.action), pending.requested_time, commit
                 )
@@ -220,20 +228,26 @@ def _completion_time(commit: Instant) -> str:
 
 
 def refuse_lacking(
-    state: TableState, path: str, named: NamedFile, info: FileInfo | None, *, reads_cut_logs: bool = True
+    state: TableState, path: str, named: NamedFile, info: FileInfo | None, *, is_strict: bool = False
 ) -> None:
     """Raises for a needed file that is missing, or smaller than in a commit, by ``info``.
 
-    Hudi reads a log file that ends early up to its end: if ``reads_cut_logs``, only a warning is logged for it.
+    Hudi reads a log file that ends early up to its end, and does without what its clean has deleted: unless it
+    ``is_strict``, only a warning is logged for these.
 
     Raises:
         CorruptTableError: its rows are lost.
         InstantNotReadableError: the state is an earlier one, whose files may have been cleaned.
     """
-    if info is not None and info.size_bytes and reads_cut_logs:
+    if info is not None and info.size_bytes and not is_strict:
         warn_of_short_log(path, info.size_bytes, named.size_bytes, named.commit)
         return
-    if info is None and _may_be_cleaned(state):
+    clean = clean_that_deleted(state, path) if info is None and not is_strict else None
+    may_be_cleaned = _may_be_cleaned(state)
+    if clean is not None and (clean < state.instant or not may_be_cleaned):
+        warn_of_cleaned_file(path, named.commit, clean)
+        return
+    if info is None and may_be_cleaned:
         if state.is_time_travel:
             later = _next_commit_of(state, path)
             raise InstantNotReadableError(state.instant, f"files of that time have been cleaned, such as {path}", later)
@@ -244,6 +258,12 @@ def refuse_lacking(
         size = "a file in a folder without .hoodie_partition_metadata, which readers do not list"
     expected = f"the file of {named.size_bytes:,} bytes that the commit {named.commit} names"
     raise CorruptTableError(path, None, size, expected)
+
+
+def clean_that_deleted(state: TableState, path: str) -> str | None:
+    """The instant of the clean on the active timeline that has deleted a file, as it says itself; None if none has."""
+    cleans = (instant for instant in state.timeline.completed() if instant.action is Action.CLEAN)
+    return next((clean.requested_time for clean in cleans if path in read_cleaned_files(state, clean)), None)
 
 
 def _may_be_cleaned(state: TableState) -> bool:
@@ -286,6 +306,15 @@ def commit_based_on(
         if parts is not None and (parts.instant_time == time or _group_of(path) in begun):
             return commit
     return next((commit for earlier, commit in prev_commits if earlier == time), None)
+
+
+def are_shared_with_writers(state: TableState, pending: Instant) -> bool:
+    """Whether other writes go on in the file groups of a pending clustering, as in buckets of consistent hashing: they
+    have log records in the buckets of before and of after.
+
+    Source: ``ConsistentBucketUpdateStrategy``.
+    """
+    return pending.action is Action.REPLACE_COMMIT and state.storage.exists(BUCKET_FOLDER)
 
 
 def _groups_begun_by(time: str, paths: Sequence[str]) -> AbstractSet[GroupId]:

@@ -138,6 +138,14 @@ def warn_of_short_log(path: str, size_bytes: int, named_bytes: int, commit: str)
     )
 
 
+def warn_of_cleaned_file(path: str, commit: str, clean: str) -> None:
+    """Warns that a file of a newest file slice is left out, as in Hudi, since a clean of Hudi has deleted it."""
+    _warn_once(
+        f"{path}: rows that the commit {commit} wrote are lost, as in Hudi: the clean {clean} has deleted the file, "
+        "although its file slice is the newest of the file group"
+    )
+
+
 def warn_of_schema_beside_commits(table_path: str, source: str) -> None:
     """Warns that neither a commit on the active timeline nor the properties have a schema, so
     another source is used.

@@ -300,6 +300,21 @@ def read_clean_metadata(state: TableState, instant: Instant) -> CleanMetadata:
     return CleanMetadata(earliest_commit_to_retain=text_field(record, "earliestCommitToRetain", path) or None)
 
 
+def read_cleaned_files(state: TableState, instant: Instant) -> frozenset[str]:
+    """The paths in the table of the files that a completed clean has deleted.
+
+    Raises:
+        CorruptTimelineError: the file is missing or damaged.
+    """
+    record, path = _read(state, instant)
+    partitions = map_field(record, "partitionMetadata", path)
+    return frozenset(
+        f"{partition}/{name.rpartition('/')[2]}".lstrip("/")
+        for partition in partitions
+        for name in texts_field(map_field(partitions, partition, path), "successDeleteFiles", path)
+    )
+
+
 def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
     """The plan of a pending clean; None if it has none yet, and so removes nothing.
 

@@ -328,7 +328,7 @@ def first_commit_of(case: Case) -> str:
 
 
 def _has_base_rows_alone(it: Difference) -> bool:
-    """Whether a range begins before the first commit, and all that differs is what logs change in base files."""
+    """Whether files of a range may be archived or cleaned, and all that differs is what logs change in base files."""
 
     def is_changed_by_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         versions = _versions(it.case, key, it.end)
@@ -339,8 +339,11 @@ def _has_base_rows_alone(it: Difference) -> bool:
             and all(_is_of_versions(row, versions) for row in ours.to_pylist())
         )
 
-    is_full_scan = it.kind == "incremental" and it.options[BEGIN] < first_commit_of(it.case)
-    return is_full_scan and _all_differ(it, is_changed_by_logs)
+    if it.kind != "incremental":
+        return False
+    is_cleaned = any(entry["action"] == "clean" for entry in it.case.document["instants"])
+    may_be_full_scan = is_cleaned or it.options[BEGIN] < first_commit_of(it.case)
+    return may_be_full_scan and _all_differ(it, is_changed_by_logs)
 
 
 def _differs_as_changes_of_0x_do(it: Difference) -> bool:
@@ -504,7 +507,7 @@ KNOWN = (
         ),
     ),
     KnownDifference(
-        "the full scan of Hudi 1.0 for a range whose first commits are archived reads base files alone",
+        "the full scan of Hudi 1.0 for a range of which commits are archived, or files cleaned, reads base files alone",
         lambda it: _is_of(it.case, 1, 0) and _has_base_rows_alone(it),
     ),
     KnownDifference(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from tests.golden.generate.options import PAYLOADS
-from tests.golden.generate.timeline import table_version
+from tests.golden.generate.timeline import table_version, timeline_folder
 from tests.random.checking import Case, Outcome
 from tests.random.known import CONTRADICTION, KNOWN, Difference, first_commit_of, history_of
 
@@ -83,6 +83,22 @@ REFUSED_BY_NAME = (
             and (outcome.kind, outcome.way) == ("doctor", "record-index")
             and bool(keys := _lacking_keys(outcome.detail))
             and all(_is_older_than_an_overwrite(case, key) for key in keys)
+        ),
+    ),
+    KnownError(
+        "log compactions of Hudi 1.2 take the keys of records that have moved out of its record index, which the doctor"
+        " tells",
+        lambda case, outcome: (
+            (outcome.kind, outcome.way) == ("doctor", "record-index")
+            and bool(_lacking_keys(outcome.detail))
+            and any(timeline_folder(Path(case.path)).glob("*.logcompaction.requested"))
+        ),
+    ),
+    KnownError(
+        "a clean of Hudi has deleted a file of a newest slice, which the doctor tells",
+        lambda _, outcome: (
+            (outcome.kind, outcome.way) == ("doctor", "missing-files")
+            and re.search("no such file, which the clean [0-9]+ has deleted", outcome.detail) is not None
         ),
     ),
     KnownError(

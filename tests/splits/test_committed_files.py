@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_bridge import CorruptTableError, HudiReadError, HudiTable, InstantNotReadableError
+from hudi_bridge import CorruptTableError, HudiReadError, HudiTable, InstantNotReadableError, tools
 from hudi_bridge.config import QueryType
 from hudi_bridge.splits import notes, table_files
 from tests.support.golden_cases import golden_table
@@ -125,6 +125,25 @@ def test_an_older_base_file_may_have_been_cleaned(table: TableWriter) -> None:
         table.open().snapshot(at(2)).to_table()
     assert caught.value.earliest == at(3)
     assert values(table) == ["a3", "b2"]
+
+
+def test_what_a_clean_has_deleted_is_left_out_with_a_warning(
+    table: TableWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_rows(table, 1, "a")
+    lost = put_rows(table, 2, "b")
+    lost.unlink()
+    name = f"{at(3)}.clean" if table.version < 8 else f"{at(3)}_{completion_of(at(3))}.clean"
+    (table.timeline_folder / name).write_bytes(clean(None, "another.parquet", lost.name))
+    put_rows(table, 4, "c")
+    assert values(table) == ["a1", "c4"]
+    (record,) = caplog.records
+    assert f"the clean {at(3)} has deleted the file" in record.getMessage()
+    # As of a commit before the clean, its rows were there.
+    with pytest.raises(InstantNotReadableError, match="have been cleaned"):
+        table.open().snapshot(at(2)).to_table()
+    (finding,) = [finding for finding in tools.doctor(table.open()).findings if finding.check == "missing-files"]
+    assert finding.found == f"no such file, which the clean {at(3)} has deleted"
 
 
 def test_a_commit_that_cannot_be_read_is_told_once_and_names_nothing(

@@ -81,9 +81,17 @@ def map_of(kind: Any) -> list[Any]:
     return ["null", {"type": "map", "values": kind}]
 
 
-def clean(earliest: str | None) -> bytes:
-    fields = {"earliestCommitToRetain": TEXT, "lastCompletedCommitTimestamp": TEXT}
-    return container("HoodieCleanMetadata", fields, {"earliestCommitToRetain": earliest})
+def clean(earliest: str | None, *deleted: str) -> bytes:
+    """A completed clean; ``deleted`` are the names of files that it deleted in the partition ``""``."""
+    of_partition = record_type("HoodieCleanPartitionMetadata", {"successDeleteFiles": list_of("string")})[1]
+    fields = {
+        "earliestCommitToRetain": TEXT,
+        "lastCompletedCommitTimestamp": TEXT,
+        "partitionMetadata": map_of(of_partition),
+    }
+    partitions = {"": {"successDeleteFiles": list(deleted)}} if deleted else None
+    values = {"earliestCommitToRetain": earliest, "partitionMetadata": partitions}
+    return container("HoodieCleanMetadata", fields, values)
 
 
 def requested_replace(file_ids: list[str] | None) -> bytes:

@@ -26,7 +26,13 @@ from hudi_bridge.logformat.scan import ScanResult
 from hudi_bridge.readers.base_formats.footers import text_range
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN, PARTITION_PATH_COLUMN
-from hudi_bridge.splits.committed_files import commit_based_on, may_hold_external, registered_files, with_registered
+from hudi_bridge.splits.committed_files import (
+    are_shared_with_writers,
+    commit_based_on,
+    may_hold_external,
+    registered_files,
+    with_registered,
+)
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
@@ -409,7 +415,7 @@ class Examined:
         lost = {}
         for instant in pending:
             commit = commit_based_on(instant, files, named, before)
-            if commit is not None:
+            if commit is not None and not are_shared_with_writers(self.state, instant):
                 lost[instant] = f"the commit {commit} is based on its files"
             elif instant.requested_time in self.archived_commits:
                 lost[instant] = "the archived timeline has it"

@@ -16,6 +16,7 @@ from hudi_bridge.indexes.expression_index import FUNCTIONS
 from hudi_bridge.indexes.footer_index import filter_in_footer
 from hudi_bridge.indexes.key_index import stored_filters
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER, MetadataTable
+from hudi_bridge.indexes.query_indexes import NOTED_BYTES
 from hudi_bridge.indexes.record_kinds import (
     ALL_PARTITIONS,
     BLOOM_FILTERS,
@@ -155,7 +156,7 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
             continue
         if file is None:
             yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
-        elif size > file.size_bytes or (file.base is not None and size != file.size_bytes):
+        elif size > max(file.size_bytes, NOTED_BYTES) or (file.base is not None and size != file.size_bytes):
             yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
 
 
