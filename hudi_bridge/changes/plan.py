@@ -160,11 +160,15 @@ class ChangePlan:
         instants = {
             time: ((INSTANT, pa.scalar(time, pa.string())),)
             for split in self.changes
-            if len(split.commit_times) == 1
+            if split.commit_times is not None and len(split.commit_times) == 1
             for time in split.commit_times
         }
         ruled_out = set(instants).difference(matching_partitions(self.storage, self.schema, row_filter, instants))
-        return (split for split in self.changes if not ruled_out.issuperset(split.commit_times))
+        return (
+            split
+            for split in self.changes
+            if split.commit_times is None or not ruled_out.issuperset(split.commit_times)
+        )
 
     def left_out_log_files(self) -> int:
         """Always 0: the logs of the range are merged in."""
@@ -274,7 +278,10 @@ class _Planning:
         yield from self._by_partition(groups, frozenset(commit.time for commit in changing))
 
     def first_rows(self) -> Iterator[ChangeSplit]:
-        """The changes of a range that starts with the table: every row at its end is an insert."""
+        """The changes of a range that starts with the table: every row at its end is an insert.
+
+        Rows name their commits, of which the archive may have lost some.
+        """
         if not self.instants.commits:
             return
         planner = self.states.up_to(self.instants.next_after)
@@ -285,7 +292,7 @@ class _Planning:
         groups = (
             GroupChange(instant=last, before=None, after=planner.split(file_slice, context)) for file_slice in slices
         )
-        yield from self._by_partition(groups, self.instants.commit_times)
+        yield from self._by_partition(groups, None)
 
     def _slices(self, planner: SplitPlanner, groups: Iterable[GroupId]) -> Mapping[GroupId, RealtimeFileSplit]:
         context = self._context(planner)
@@ -303,7 +310,9 @@ class _Planning:
             context = self.contexts[planner] = _as_images(context, state, self.change_format)
         return context
 
-    def _by_partition(self, groups: Iterable[GroupChange], commit_times: frozenset[str]) -> Iterator[ChangeSplit]:
+    def _by_partition(
+        self, groups: Iterable[GroupChange], commit_times: frozenset[str] | None
+    ) -> Iterator[ChangeSplit]:
         partitions: dict[str, list[GroupChange]] = defaultdict(list)
         for group in groups:
             if group.slices:
@@ -311,7 +320,7 @@ class _Planning:
         for path in sorted(partitions):
             yield self._split(tuple(partitions[path]), commit_times)
 
-    def _split(self, groups: tuple[GroupChange, ...], commit_times: frozenset[str]) -> ChangeSplit:
+    def _split(self, groups: tuple[GroupChange, ...], commit_times: frozenset[str] | None) -> ChangeSplit:
         return ChangeSplit(
             image=self.image,
             change_format=self.change_format,

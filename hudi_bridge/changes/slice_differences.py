@@ -229,6 +229,9 @@ class StateChanges:
         return np.array(as_booleans(pc.and_(pc.not_equal(times, earlier), self._in_range(times))))
 
     def _in_range(self, times: Column) -> "pa.BooleanArray":
+        if self._split.commit_times is None:
+            # Files of other writers have no commit times.
+            return pc.fill_null(pc.greater(times, ""), fill_value=False)
         return pc.is_in(times, value_set=pa.array(sorted(self._split.commit_times), pa.string()))
 
     def _all(self, operation: str, state: SliceRows) -> Iterator[Changes]:

@@ -101,7 +101,7 @@ class ChangeSplit:
     Attributes:
         image: the context with which the slices are read, with the columns of the images.
         change_format: the format of the images.
-        commit_times: the commits whose changes are returned.
+        commit_times: the commits whose changes are returned; None for all, so that rows name them.
         digits: whether the JSON of decimals has their digits, which Hudi loses.
         groups: the changes of each file group.
 
@@ -110,7 +110,7 @@ class ChangeSplit:
 
     image: ReadContext
     change_format: ChangeFormat
-    commit_times: frozenset[str]
+    commit_times: frozenset[str] | None
     digits: bool
     groups: tuple[GroupChange, ...]
 
@@ -138,7 +138,7 @@ class ChangeSplit:
         split = {field.name: getattr(self, field.name) for field in fields(self)}
         split |= {
             "image": context_to_json(self.image),
-            "commit_times": sorted(self.commit_times),
+            "commit_times": None if self.commit_times is None else sorted(self.commit_times),
             "groups": groups,
         }
         return split_text(_KIND, split)
@@ -151,10 +151,11 @@ class ChangeSplit:
             QueryError: the text is not such a split, or needs a payload that is not given.
         """
         with split_of_text(text, _KIND, cls.__name__) as split:
+            commit_times = split["commit_times"]
             return cls(
                 image=context_from_json(split["image"], payloads or {}),
                 change_format=ChangeFormat(split["change_format"]),
-                commit_times=frozenset(split["commit_times"]),
+                commit_times=None if commit_times is None else frozenset(commit_times),
                 digits=bool(split["digits"]),
                 groups=tuple(_group(group, payloads) for group in split["groups"]),
             )

@@ -14,6 +14,7 @@ from functools import partial
 from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.incremental import require_commits_of_files
 from hudi_bridge.splits.table_files import CurrentFiles, TableFiles
 from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, WriteStat, read_all_commit_metadata
@@ -166,16 +167,19 @@ class FilesOfChanges:
         self._files = files
 
     def require_metadata(self, writes: Collection[CommitWrites]) -> None:
-        """Requires the metadata of every commit of the range.
+        """Requires the metadata of every commit of the range, and that the archive has not lost all of its own.
 
         Raises:
-            InstantNotReadableError: the metadata of a commit is lost.
+            InstantNotReadableError: a commit, or its metadata, is lost.
+            CorruptTableError: the archived timeline is damaged.
         """
         times = {commit.time for commit in writes}
         missing = [commit for commit in self._instants.commits if commit.requested_time not in times]
         if missing:
             reason = f"what the commit {missing[-1].requested_time} has written is no longer known"
             raise self._not_readable(reason, ordering_time(missing[-1], self._state.config))
+        self._files.expect(stat.path for commit in writes for stat in commit.metadata.write_stats if stat.path)
+        require_commits_of_files(self._state, self._instants, self._files)
 
     def require_files(self, commit: CommitWrites, paths: Iterable[str]) -> None:
         """Requires that the files written by a commit exist.

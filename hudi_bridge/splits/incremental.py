@@ -98,7 +98,7 @@ def plan_incremental(planner: SplitPlanner, instants: InstantRange) -> Increment
     _require_names_of_data_files(written)
     files = CurrentFiles(planner.files.listings.anew())
     files.expect(written)
-    _require_commits_of_files(state, instants, files)
+    require_commits_of_files(state, instants, files)
     # Logs may have grown since.
     current = {path: info for path in written if (info := files.get(path)) is not None}
     named = {path: NamedFile(file.file.size_bytes, file.commit_time) for path, file in written.items()}
@@ -221,8 +221,13 @@ def _replacing_before(state: TableState, instants: InstantRange) -> dict[str, Co
     return {commit.requested_time: replacing for commit, replacing in zip(earlier, metadata, strict=True)}
 
 
-def _require_commits_of_files(state: TableState, instants: InstantRange, files: Iterable[str]) -> None:
-    """Requires that an archive knows the commits of files, if it should have any of the range."""
+def require_commits_of_files(state: TableState, instants: InstantRange, files: Iterable[str]) -> None:
+    """Requires that an archive knows the commits of files, if it should have any of the range.
+
+    Raises:
+        InstantNotReadableError: it knows none of the range, and files name one.
+        CorruptTableError: the archived timeline is damaged.
+    """
     start = state.timeline.start
     if start is None or instants.after >= start or instants.archived:
         return

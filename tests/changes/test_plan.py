@@ -18,6 +18,7 @@ from hudi_bridge.splits.file_system_view import TimelineView, build_file_groups
 from hudi_bridge.splits.planner import SplitPlanner
 from hudi_bridge.storage.storage import FileInfo, Storage
 from tests.support.change_replay import replay_differences
+from tests.support.compare import differences
 from tests.support.golden_cases import golden_history, golden_table
 from tests.support.table_writer import Row, TableWriter, at, completion_of
 from tests.timeline.timeline_files import TEXT, container
@@ -108,6 +109,43 @@ def test_an_empty_range_has_the_columns_of_changes(writer: TableWriter) -> None:
     assert table.changes(place(writer, 1)).next_after == place(writer, 1)
     texts = table.changes(place(writer, 1), format="cdc").schema
     assert set(texts.types) == {pa.string()}
+
+
+def lost_first_commit(folder: Path, version: int, **options: str) -> HudiTable:
+    """A table of three inserts, each into a file group of its own; the archive has lost the first."""
+    table = TableWriter(folder=folder, version=version, options=EVENT_TIME | options).create()
+    for number in (1, 2, 3):
+        path = table.base_file(at(number), [row(f"k{number}", "v")], file_id=f"f{number}-0")
+        table.commit(at(number), action="commit", wrote=[path])
+    for path in (folder / ".hoodie").rglob(f"{at(1)}*"):
+        path.unlink()
+    return table.open()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_rows_of_a_commit_that_the_archive_has_lost_tell_that_commit(tmp_path: Path, version: int) -> None:
+    changes = lost_first_commit(tmp_path, version).changes("earliest")
+    expected = {f"k{number}": at(number) for number in (1, 2, 3)}
+    assert {item["after"]["id"]: item["ts_ms"] for item in changes.to_table().to_pylist()} == expected
+    assert changes.count_rows(pc.field("ts_ms") == at(1)) == 1
+    (split, *others) = changes.splits()
+    assert not others
+    again = ChangeSplit.from_json(split.to_json())
+    assert again == split
+    assert differences(changes.to_table(), open_reader(again).to_table()) == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(("after", "cdc"), [("earliest", "true"), ("2020-01-01", "true"), ("2020-01-01", "false")])
+def test_changes_of_a_commit_that_the_archive_has_lost_are_not_left_out(
+    tmp_path: Path, version: int, after: str, cdc: str
+) -> None:
+    options = {"hoodie.table.cdc.enabled": cdc, "hoodie.table.cdc.supplemental.logging.mode": "OP_KEY_ONLY"}
+    table = lost_first_commit(tmp_path, version, **options)
+    with pytest.raises(InstantNotReadableError, match=f"the commit {at(1)}, which wrote .*f1-0.*, is neither") as error:
+        table.changes(after)
+    assert error.value.earliest is not None
+    assert table.changes(error.value.earliest).count_rows() == 2
 
 
 def test_a_record_that_is_written_again_unchanged_is_an_update_and_a_late_one_none(writer: TableWriter) -> None:
