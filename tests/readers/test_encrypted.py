@@ -36,17 +36,19 @@ def only_base_path(table: HudiTable) -> str:
     return piece.base_file.path
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=[(WHOLE, False), (COLUMNS, False), (COLUMNS, True)], ids=str)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A table whose base file is encrypted, and what is said of it."""
+    """A table whose base file is encrypted, with a Bloom filter in its footer or without, and what is said of it."""
+    form, with_key_index = request.param
     folder = tmp_path / "table"
     folder.mkdir()
     writer = TableWriter(folder=folder).create()
-    writer.base_file(at(1), [{"id": "a", "value": "1", "ts": 1}, {"id": "b", "value": "2", "ts": 1}])
+    rows = [{"id": "a", "value": "1", "ts": 1}, {"id": "b", "value": "2", "ts": 1}]
+    writer.base_file(at(1), rows, with_key_index=with_key_index)
     writer.commit(at(1))
     path = folder / only_base_path(writer.open())
-    path.write_bytes(encrypted(pq.read_table(path), request.param, ["value"]))
-    return folder, FORMS[request.param]
+    path.write_bytes(encrypted(pq.read_table(path), form, ["value"]))
+    return folder, FORMS[form]
 
 
 @pytest.mark.parametrize("read", READS)

@@ -68,16 +68,16 @@ def base_fragment(
     fragment = None
     if footer is not None:
         # Decoded, a Bloom filter of Hudi takes twice its size as long as the file is open or the footer is cached.
-        shorter = without_bloom_filter(footer, len(_MAGIC), footer, len(footer))
-        fragment = _fragment_of(shorter or footer, split)
+        decoded = without_bloom_filter(footer, len(_MAGIC), footer, len(footer)) or footer
+        fragment = _fragment_of(decoded, split)
+        if fragment is None:
+            decoded = footer
+        metadata = pq.read_metadata(pa.BufferReader(footer)) if fragment is None else fragment.metadata
+        require_not_encrypted(decoded[-END_BYTES:], path, metadata)
     if fragment is None:
-        if footer is not None:
-            require_not_encrypted(footer[-END_BYTES:], path, pq.read_metadata(pa.BufferReader(footer)))
         # Arrow raises an error that describes what is wrong with the file.
         fragment = _parquet().make_fragment(opened, partition_expression=_guarantee(split))
         fragment.ensure_complete_metadata()
-    if footer is not None:
-        require_not_encrypted(footer[-END_BYTES:], path, fragment.metadata)
     _require_agreement(fragment.metadata, path)
     result: ds.ParquetFileFragment = fragment
     return result
