@@ -33,6 +33,7 @@ _EMPTY_WRITE = (
     "readers show the rows of its files, as Hudi does; incremental queries do not, and what it replaced is there"
     " again: restore the file from a backup"
 )
+_ALL_WRITES = "the archived timeline to know every write before the active one"
 _SPECIAL = "0000000000000"
 """The start of the instants of bootstraps and of new indexes, which are not times."""
 
@@ -188,8 +189,19 @@ def _lost_completions(examined: Examined) -> Iterator[Finding]:
 
 def _unknown_instants(examined: Examined) -> Iterator[Finding]:
     archived = [time for time in _instants_of_files(examined) if examined.timeline.is_archived(time)]
-    if not archived or not examined.archived:
-        # A table without an archive may have been copied without its history.
+    if not examined.archived:
+        # The table may have been copied without its history.
+        earlier = (stat.prev_commit for commit in examined.commits.values() for stat in commit.write_stats)
+        archived += [time for time in earlier if time is not None and examined.timeline.is_archived(time)]
+        if archived:
+            yield Finding(
+                severity=Severity.INFO,
+                check=_GAPS,
+                path=examined.config.archived_path,
+                found=f"no archived instants, although data files or commits name {listed(sorted(set(archived)))}",
+                expected=_ALL_WRITES,
+                remedy=f"only ranges that begin before {examined.timeline.start} need them, and are refused",
+            )
         return
     known_instants = examined.archived_commits | {instant.requested_time for instant in examined.timeline.instants}
     oldest = min(instant.requested_time for instant in examined.archived)
@@ -200,7 +212,7 @@ def _unknown_instants(examined: Examined) -> Iterator[Finding]:
             check=_GAPS,
             path=examined.config.archived_path,
             found=f"no instant {listed(missing)}, although there are data files of it",
-            expected="the archived timeline to know every write before the active one",
+            expected=_ALL_WRITES,
             remedy="all readers take these files for committed; a backup of the archived timeline tells if they are",
         )
 

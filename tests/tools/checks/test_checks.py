@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from hudi_bridge import HudiTable, TableNotFoundError, tools
+from hudi_bridge import HudiTable, InstantNotReadableError, TableNotFoundError, tools
 from hudi_bridge.common.display import size_text
 from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
@@ -716,6 +716,21 @@ def test_a_pending_write_that_no_other_is_based_on_may_be_running(case: str, tmp
     checks = {finding.check for finding in examine(table, now=LATER).findings}
     assert "pending-actions" in checks
     assert "timeline-gaps" not in checks
+
+
+@pytest.mark.parametrize(
+    ("case", "archive"), [("d_archived_120", ".hoodie/timeline/history"), ("d_archived_0150", ".hoodie/archived")]
+)
+def test_an_archive_that_is_gone_is_told(case: str, archive: str, tmp_path: Path) -> None:
+    table = golden_copy(case, tmp_path)
+    shutil.rmtree(table / archive)
+    (gap,) = (finding for finding in examine(table, now=LATER).findings if finding.check == "timeline-gaps")
+    assert (gap.severity, gap.path) == (INFO, archive)
+    assert gap.found.startswith("no archived instants, although data files or commits name ")
+    start = HudiTable.open(table).timeline.start
+    assert gap.remedy == f"only ranges that begin before {start} need them, and are refused"
+    with pytest.raises(InstantNotReadableError, match="neither on the active nor on the archived timeline"):
+        HudiTable.open(table).incremental("earliest")
 
 
 def lose_completion(table: Path, number: int) -> Instant:
