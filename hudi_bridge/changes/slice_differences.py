@@ -231,7 +231,8 @@ class StateChanges:
     def _in_range(self, times: Column) -> "pa.BooleanArray":
         if self._split.commit_times is None:
             # Files of other writers have no commit times.
-            return pc.fill_null(pc.greater(times, ""), fill_value=False)
+            named: pa.BooleanArray = pc.not_equal(times.fill_null(""), pa.scalar("", pa.string()))
+            return named
         return pc.is_in(times, value_set=pa.array(sorted(self._split.commit_times), pa.string()))
 
     def _all(self, operation: str, state: SliceRows) -> Iterator[Changes]:

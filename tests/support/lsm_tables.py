@@ -45,11 +45,14 @@ TWICE = [
 def lsm_tree(case: str, folder: Path) -> Version10:
     """A copy of a golden table as an LSM tree."""
     shutil.copytree(golden_table(case), folder / case)
-    table = Version10(folder / case, "parquet").change()
     fields = HudiTable.open(golden_table(case)).config.record_key_fields
-    for path in sorted(table.folder.rglob("*.parquet")):
-        if ".hoodie" not in path.relative_to(table.folder).parts and _is_data(path.name):
-            sort_file(path, fields)
+
+    def sort() -> None:
+        for path in sorted((folder / case).rglob("*.parquet")):
+            if ".hoodie" not in path.relative_to(folder / case).parts and _is_data(path.name):
+                sort_file(path, fields)
+
+    table = Version10(folder / case, "parquet", sort).change()
     properties = table.folder / ".hoodie/hoodie.properties"
     text = re.sub(r"(?m)^hoodie\.table\.checksum=.*\n", "", properties.read_text())
     properties.write_text(text + "".join(f"{key}={value}\n" for key, value in LSM_TREE.items()))

@@ -51,10 +51,14 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Version10:
-    """Changes a table in place; ``file_format`` is that of logs of rows and deletes."""
+    """Changes a table in place; ``file_format`` is that of logs of rows and deletes.
+
+    ``rewrite`` may write the data files anew, before the metadata table names their sizes.
+    """
 
     folder: Path
     file_format: str
+    rewrite: Callable[[], None] = lambda: None
     renamed: dict[Path, list[NewFile]] = field(default_factory=dict)
 
     def change(self) -> "Version10":
@@ -63,6 +67,7 @@ class Version10:
         types = {name: _ordering_type(table, name) for name in table.config.ordering_fields}
         for path in _log_files(self.folder):
             self._change_log(path, types)
+        self.rewrite()
         metadata = self.folder / _METADATA
         if metadata.exists():
             for partition in ("files", "column_stats"):
@@ -202,8 +207,12 @@ class Version10:
         listed = record.get("filesystemMetadata") or {}
         if key != "__all_partitions__":
             folder = self.folder / ("" if key == "." else key)
-            for name in [name for name in listed if folder / name in self.renamed]:
-                info = listed.pop(name)
+            for name, info in list(listed.items()):
+                if folder / name not in self.renamed:
+                    if (folder / name).is_file():
+                        listed[name] = info | {"size": (folder / name).stat().st_size}
+                    continue
+                del listed[name]
                 for new in self.renamed[folder / name]:
                     size = info["size"] if info["isDeleted"] else new.path.stat().st_size
                     listed[new.path.name] = info | {"size": size}

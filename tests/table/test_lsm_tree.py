@@ -8,11 +8,14 @@ import pytest
 
 from hudi_bridge import HudiTable
 from hudi_bridge.config import TableConfig, TableType
+from hudi_bridge.splits import table_files
 from tests.support.compare import differences
+from tests.support.counting_files import CountingFileSystem
 from tests.support.deviations import ANSWERED, NOT_A_NUMBER
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, answer_of, dataset_of, rows_through_arrow
 from tests.support.lsm_tables import lsm_tree
+from tests.support.version_10 import UNRELEASED
 
 OTHERWISE = {
     "the base row is merged before all logs, not after them": {
@@ -91,6 +94,14 @@ def test_answers_of_hudi_hold_in_every_lsm_tree(tmp_path: Path, part: int) -> No
     cases = trees()
     assert len(cases) > 120
     assert {case: wrong for case in cases[part::PARTS] if (wrong := wrong_answers(case, tmp_path))} == {}
+
+
+def test_the_metadata_table_of_a_tree_tells_its_sorted_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It lists the files, of few folders too; from a store, they are read by the sizes that it tells.
+    monkeypatch.setattr(table_files, "_FEW_FOLDERS", 0)
+    tree = lsm_tree("a_story_v9_120", tmp_path)
+    listed = HudiTable.open(tree.folder, filesystem=CountingFileSystem(), options=UNRELEASED)
+    assert differences(tree.open().snapshot().to_table(), listed.snapshot().to_table()) == []
 
 
 @pytest.mark.parametrize("case", sorted(OTHERWISE["rows of one key in a base file are merged"]))
