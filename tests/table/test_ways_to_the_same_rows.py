@@ -24,7 +24,7 @@ from tests.support.golden_queries import QUERIES
 from tests.support.lsm_tables import LSM_TREE, sort_file
 from tests.support.shredded_tables import FIELDS, FILES, PLAIN, created
 from tests.support.strength import one_in
-from tests.support.table_writer import TableWriter, at
+from tests.support.table_writer import TableWriter, at, sorted_column
 from tests.support.version_10 import UNRELEASED
 
 Query = Callable[[HudiTable], HudiDataset]
@@ -149,7 +149,7 @@ def test_shredded_values_do_not_depend_on_the_way(tmp_path: Path, is_tree: bool)
     if is_tree:
         sort_file(base, ["id"])
     table.commit(at(1), wrote=[base])
-    first, second, *_, last = sorted(pq.read_table(base)["id"].to_pylist())
+    first, second, *_, last = sorted_column(pq.read_table(base), "id")
     rows = [{"id": first, "ts": 5, "v": PLAIN, "added": 1}, {"id": "~", "ts": 5, "v": None, "added": 2}]
     table.commit(at(2), wrote=[table.native_log(at(2), rows)])
     deletes = table.native_deletes(at(3), [(last, 9)])

@@ -54,10 +54,10 @@ def test_views_have_the_rows_of_native_logs(tmp_path: Path, file_format: str) ->
         rows = [{"id": key, "ts": 10, "value": "base", "p": partition} for key in keys]
         bases.append(table.base_file(at(1), rows, partition=partition, row_group_size=2, with_key_index=True))
     table.commit(at(1), wrote=bases)
-    newer = [{"id": key, "ts": ts, "value": value, "p": "x"} for key, ts, value in (("a", 20, None), ("n", 1, "new"))]
-    late = [{"id": "b", "ts": 5, "value": "late", "p": "x"}]
+    records = (("a", 20, None), ("n", 1, "new"), ("b", 5, "late"))
+    newer = [{"id": key, "ts": ts, "value": value, "p": "x"} for key, ts, value in records]
     deletes = table.native_deletes(at(2), [("c", 20), ("d", 5), ("e", None)], file_format, partition="x")
-    table.commit(at(2), wrote=[table.native_log(at(2), newer + late, file_format, partition="x"), deletes])
+    table.commit(at(2), wrote=[table.native_log(at(2), newer, file_format, partition="x"), deletes])
     partial = [{"id": "h", "ts": 30, "value": "partial"}]
     only = ["id", "ts", "value"]
     table.commit(at(3), wrote=[table.native_log(at(3), partial, file_format, partition="y", only=only)])
