@@ -44,6 +44,17 @@ RANGE_VERSION_KEY = "hoodie.datasource.read.incr.table.version"
 END_SCHEMA_KEY = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMN_IDS_KEY = "hoodie.schema.on.read.enable"
 COMPLETION_TIMES_KEY = "hudi_bridge.completion.times"
+_FLAG_KEYS = (
+    OPERATION_FIELD_KEY,
+    READ_UNRELEASED_KEY,
+    PATHS_TELL_VALUES_KEY,
+    COMPLETION_TIMES_KEY,
+    FULL_SCAN_FALLBACK_KEY,
+    END_SCHEMA_KEY,
+    COLUMN_IDS_KEY,
+    METADATA_TABLE_KEY,
+    DATA_SKIPPING_KEY,
+)
 _QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
 """The query types by Hudi's words before 0.6, as Hudi translates them."""
 _RELEASE_NUMBER = re.compile(r"(0|1)\.([0-9]{1,3})(?:\.[0-9]{1,3})?")
@@ -246,7 +257,8 @@ def require_read_options(options: Mapping[str, str], more: Iterable[str] = ()) -
     """Raises unless all options can be followed, or change nothing; ``more`` are further names.
 
     Raises:
-        QueryError: a name is not a read option, or the option would change rows and is not followed.
+        QueryError: a name is not a read option, a value is no text, or the option would change rows and is not
+            followed.
     """
     others = tuple(more)
     for name, value in options.items():
@@ -254,12 +266,33 @@ def require_read_options(options: Mapping[str, str], more: Iterable[str] = ()) -
         if name in others:
             continue
         if option is None:
-            raise QueryError("options", name, _nearest(name, (*READ_OPTIONS, *others)))
+            raise QueryError("options", str(name), _nearest(str(name), (*READ_OPTIONS, *others)))
+        require_text(name, value)
         if option.effect is Effect.OF_QUERY:
             raise QueryError(f"options: {name}", repr(value), f"{option.argument} of a query instead: {option.meaning}")
         if option.effect is Effect.REFUSED and value.lower() != option.allowed:
             instead = "no such option" if option.allowed is None else f"{option.allowed!r} or no such option"
             raise QueryError(f"options: {name}", repr(value), f"{instead}: in Hudi, {option.meaning}")
+    for key in _FLAG_KEYS:
+        # Also where a table makes no use of them.
+        _flag(options, key)
+
+
+def require_table_options(options: Mapping[str, str]) -> None:
+    """Raises unless tables that are opened later can be opened with the options.
+
+    Raises:
+        QueryError: as for ``require_read_options``, or a value is not one that the option has.
+    """
+    require_read_options(options)
+    ReadOptions.of(options)
+
+
+def require_text(name: str, value: object) -> None:
+    """Raises QueryError unless the value of an option is a text, as Hudi's options are."""
+    if not isinstance(value, str):
+        expected = f"a text, such as {str(value).lower()!r}"
+        raise QueryError(f"options: {name}", f"{value!r}, a {type(value).__name__}", expected)
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
@@ -423,12 +456,11 @@ def _blob_content(options: Mapping[str, str]) -> bool:
 
 def _bucket_count(options: Mapping[str, str]) -> int | None:
     text = options.get(_BUCKET_COUNT_KEY)
-    is_simple = options.get(_BUCKET_ENGINE_KEY, "SIMPLE").upper() == "SIMPLE"
-    if text is None or options.get(_INDEX_TYPE_KEY, "").upper() != "BUCKET" or not is_simple:
-        return None
-    if not re.fullmatch("[1-9][0-9]{0,7}", text.strip()):
+    if text is not None and not re.fullmatch("[1-9][0-9]{0,7}", text.strip()):
         raise QueryError(f"options: {_BUCKET_COUNT_KEY}", repr(text), "a whole number of buckets")
-    return int(text)
+    is_simple = options.get(_BUCKET_ENGINE_KEY, "SIMPLE").upper() == "SIMPLE"
+    has_buckets = options.get(_INDEX_TYPE_KEY, "").upper() == "BUCKET" and is_simple
+    return int(text) if text is not None and has_buckets else None
 
 
 def with_read_options(config: TableConfig, options: Mapping[str, str]) -> TableConfig:

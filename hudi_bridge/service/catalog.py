@@ -8,9 +8,17 @@ from typing import Any
 from hudi_bridge.config import QueryType
 from hudi_bridge.connectors.iceberg.served_table import Published, ServedTable, SnapshotSettings
 from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
-from hudi_bridge.connectors.lakes.tables import MergingByTable, Namespace, TableName, TablesByName, parse_table_name
+from hudi_bridge.connectors.lakes.tables import (
+    FoundTable,
+    MergingByTable,
+    Namespace,
+    TableName,
+    TablesByName,
+    parse_table_name,
+)
 from hudi_bridge.connectors.scratch import Scratch
 from hudi_bridge.errors import TableNotFoundError
+from hudi_bridge.options import ReadOptions, with_query_type
 from hudi_bridge.service.planned_snapshots import KeptPlans, PlannedSnapshots
 from hudi_bridge.service.scans import ScanRequest
 from hudi_bridge.storage.storage import Storage
@@ -92,20 +100,25 @@ class Catalog:
         """
         table = self.tables.look_up(namespace, name)
         if table is not None:
-            self._snapshots_of(table.storage, table.query_type).follow()
+            self._snapshots_of(table.storage, self._query_type(table)).follow()
 
     def _asked(self, namespace: Namespace, name: str) -> tuple[Storage, TableName]:
         """The table that a name means, and what it asks for. A table that has the whole name comes first."""
         table = self.tables.look_up(namespace, name)
         if table is not None:
-            return table.storage, TableName(table=name, query_type=table.query_type, as_of=None)
+            return table.storage, TableName(table=name, query_type=self._query_type(table), as_of=None)
         asked = parse_table_name(name)
         table = self.tables.look_up(namespace, asked.table)
         if table is None:
             raise TableNotFoundError(".".join((*namespace, name)), "there is no table of that name")
         # What is read optimized stays so, as of any instant.
         is_snapshot = asked.query_type is QueryType.SNAPSHOT
-        return table.storage, replace(asked, query_type=table.query_type) if is_snapshot else asked
+        return table.storage, replace(asked, query_type=self._query_type(table)) if is_snapshot else asked
+
+    def _query_type(self, table: FoundTable) -> QueryType:
+        """What the name of a table stands for without a suffix: an option counts more than what a catalog says."""
+        options = self._merging.of(table.storage).options
+        return ReadOptions.of(with_query_type(options, table.query_type)).query_type
 
     def _snapshots_of(self, storage: Storage, query_type: QueryType) -> TableSnapshots:
         with self._lock:

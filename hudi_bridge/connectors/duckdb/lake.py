@@ -36,7 +36,7 @@ from hudi_bridge.engines import MergeStore
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import require_read_options
+from hudi_bridge.options import require_table_options
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions
 from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant import InstantLike
@@ -136,7 +136,7 @@ def attach_all(
         raise TableNotFoundError(folder.shown_path, "there is no such folder")
     if is_table(folder):
         raise QueryError("root", f"the table {folder.shown_path}", "a folder of tables; attach takes a table")
-    require_read_options(options or {})
+    require_table_options(options or {})
     merging = MergingByTable(options=options or {}, payloads=payloads or {}, log_memory_bytes=log_memory_bytes)
     merges = merge_store(cache, cache_bytes)
     roots = Roots(folders=(folder,), tables={})

@@ -16,6 +16,7 @@ from hudi_bridge.connectors.iceberg.table_snapshots import TableSnapshots
 from hudi_bridge.connectors.lakes.tables import MergeSettings
 from hudi_bridge.connectors.scratch import Locations, Scratch
 from hudi_bridge.errors import QueryError
+from hudi_bridge.options import ReadOptions, require_table_options
 from hudi_bridge.storage.storage import Storage
 from hudi_bridge.timeline.instant import InstantLike
 
@@ -46,7 +47,7 @@ def publish_table(
     locations: Locations,
     builds: int,
     merging: MergeSettings | None = None,
-    query_type: QueryType = QueryType.SNAPSHOT,
+    query_type: QueryType | None = None,
     as_of: InstantLike | None = None,
     keep: int = 20,
     keep_seconds: float = 3600.0,
@@ -58,13 +59,15 @@ def publish_table(
     Up to ``builds`` slices are built in parallel; slices that have not changed are reused. Readers see the old metadata
     until all new files are complete.
 
-    A folder that was published in version 2 can be upgraded to 3.
+    Without ``query_type``, the options say what is read. A folder that was published in version 2 can be upgraded to 3.
 
     Raises:
         HudiReadError: the table cannot be read.
-        QueryError: the folder was published in a higher version.
+        QueryError: the folder was published in a higher version, or an option is unknown or refused.
     """
     _require_no_higher_version(folder, format_version)
+    merging = merging or MergeSettings()
+    require_table_options(merging.options)
     counters = Counters()
     with ThreadPoolExecutor(builds) as builders:
         settings = SnapshotSettings(
@@ -77,6 +80,7 @@ def publish_table(
             rewriting=rewriting or Rewriting(),
             format_version=format_version,
         )
+        query_type = query_type or ReadOptions.of(merging.options).query_type
         published = TableSnapshots(table, query_type, folder, settings, merging).load(as_of)
     name = _write_version(folder, published.metadata.encode())
     return PublishedTable(

@@ -83,7 +83,8 @@ class ServedTable:
         Raises:
             HudiReadError: the table cannot be read.
         """
-        return HudiTable.of(self.storage, self.merging.options, self.merging.payloads)
+        merging = self.merging
+        return HudiTable.of(self.storage, merging.options, merging.payloads, merging.log_memory_bytes)
 
     def dataset(self, table: HudiTable, as_of: InstantLike | None) -> HudiDataset:
         """The rows of the query type, newest or as of an instant.

@@ -22,7 +22,7 @@ from hudi_bridge.catalogs.tables import CatalogTable, TableCatalog
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import QueryError
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import require_read_options
+from hudi_bridge.options import require_table_options
 from hudi_bridge.storage.storage import Storage, StorageOptions
 
 Namespace: TypeAlias = tuple[str, ...]
@@ -142,7 +142,7 @@ class MergingByTable:
             table_name, colon, option = name.rpartition(":")
             if not (sign and option and bool(table_name) == bool(colon)):
                 raise QueryError("--option", repr(text), "NAME=VALUE or NAMESPACE.TABLE:NAME=VALUE")
-            require_read_options({option: value})
+            require_table_options({option: value})
             if not table_name:
                 of_all[option] = value
                 continue

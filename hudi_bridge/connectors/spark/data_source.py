@@ -25,7 +25,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.connectors.spark.conditions import Condition, condition_of, expression_of
 from hudi_bridge.connectors.spark.errors import noting_error_details
 from hudi_bridge.connectors.spark.jobs import read_task
-from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import SparkOptions, SparkQuery, parse_options, require_batch, require_stream
 from hudi_bridge.connectors.spark.plan import PinnedQuery, Plan, selected
 from hudi_bridge.connectors.spark.sessions import on_workers
 from hudi_bridge.connectors.spark.types import spark_schema
@@ -175,6 +175,7 @@ class HudiBridgeDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a query."""
         with noting_error_details():
+            require_batch(dict(self.options))
             query = self._query
             _require_types(schema, query.full_schema)
             pushes = KEEPS_FILTERS_APART or query.options.pushes_filters
@@ -184,6 +185,7 @@ class HudiBridgeDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream."""
         with noting_error_details():
+            require_stream(self._query.options)
             query = PinnedQuery.of(stream_options(self._query.options))
             _require_types(schema, query.full_schema)
             return HudiBridgeStreamReader(query, schema.names, self.parallelism)

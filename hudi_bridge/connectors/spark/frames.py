@@ -17,7 +17,7 @@ from hudi_bridge.connectors.spark.conditions import ParsedFilter, parse_filter
 from hudi_bridge.connectors.spark.errors import cause_of
 from hudi_bridge.connectors.spark.jobs import frame_of, quoted
 from hudi_bridge.connectors.spark.native_read import note_routes, snapshot_frame
-from hudi_bridge.connectors.spark.options import STORAGE, WITH_META_COLUMNS, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import STORAGE, WITH_META_COLUMNS, SparkQuery, parse_options, require_batch
 from hudi_bridge.connectors.spark.plan import PinnedQuery, selected
 from hudi_bridge.connectors.spark.sessions import context_of, parallelism_of, require_same_python, runs_locally
 from hudi_bridge.connectors.spark.types import spark_schema
@@ -84,6 +84,7 @@ def read(
     given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
     if filesystem is not None:
         raise QueryError("filesystem", repr(filesystem), "a URI, with storage_options, which executors can open")
+    require_batch(given)
     parsed_options = parse_options(given)
     if log_memory_bytes is not None:
         parsed_options = replace(parsed_options, log_memory_bytes=log_memory_bytes)

@@ -44,10 +44,9 @@ from hudi_bridge.connectors.spark.options import (
     END,
     INCREMENTAL_FORMAT,
     LATEST_STATE,
-    LOG_MEMORY_BYTES,
-    STORAGE,
     SparkQuery,
     parse_options,
+    settings_of_tables,
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.sessions import on_workers, parallelism_of, require_same_python
@@ -127,10 +126,8 @@ def register_functions(
             "register_functions", f"PySpark {pyspark.__version__}", f"PySpark 4.1 or later; before it, {instead}"
         )
     require_same_python(spark)
-    given = dict(options or {}) | {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
-    if log_memory_bytes is not None:
-        given[LOG_MEMORY_BYTES] = str(log_memory_bytes)
-    parse_options({**given, "path": "/"})
+    # Each function says what it reads.
+    given = settings_of_tables(options, log_memory_bytes, storage_options, (SparkQuery.SNAPSHOT,))
     named = tables.paths() if isinstance(tables, Lake) else tables or {}
     settings = FunctionSettings(
         paths={name.lower(): path_text(path) for name, path in named.items()},

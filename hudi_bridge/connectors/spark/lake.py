@@ -54,10 +54,9 @@ from hudi_bridge.connectors.spark.options import (
     BEGIN,
     END,
     INCREMENTAL_FORMAT,
-    LOG_MEMORY_BYTES,
-    STORAGE,
     SparkQuery,
     parse_options,
+    settings_of_tables,
 )
 from hudi_bridge.connectors.spark.plan import PinnedQuery
 from hudi_bridge.connectors.spark.sessions import (
@@ -71,7 +70,7 @@ from hudi_bridge.connectors.spark.types import arrow_layout, in_layout, spark_sc
 from hudi_bridge.errors import HudiReadError, QueryError, TableNotFoundError
 from hudi_bridge.inspection import VIEWS
 from hudi_bridge.merge.custom_payload import RecordPayload
-from hudi_bridge.options import QUERY_TYPE_KEY
+from hudi_bridge.options import QUERY_TYPE_KEY, with_query_type
 from hudi_bridge.storage.storage import PathLike, Storage, StorageOptions, path_text
 from hudi_bridge.table import HudiTable
 
@@ -123,13 +122,10 @@ def attach_all(
         TableNotFoundError: there is no such folder or database.
         StorageError: the store or the catalog does not answer.
     """
-    given = dict(options or {}) | {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
+    given = settings_of_tables(options, log_memory_bytes, storage_options)
     if up_to is not None and after is None:
         raise QueryError("up_to", repr(up_to), "an after as well, where the range begins")
     bounds = {} if after is None else {BEGIN: after} | ({} if up_to is None else {END: up_to})
-    if log_memory_bytes is not None:
-        given[LOG_MEMORY_BYTES] = str(log_memory_bytes)
-    parse_options({**given, "path": path_text(root)})
     if runs_locally(spark):
         require_same_python(spark)
     tables, namespace = _open(path_text(root), storage_options)
@@ -449,7 +445,7 @@ class Lake:
         return lazy_frame(self.spark, PinnedQuery(options=options, table=opened.table))
 
     def _options_of(self, view: _View, opened: _Opened) -> Mapping[str, str]:
-        return {**self._settings.options, QUERY_TYPE_KEY: opened.query_type.value, **view.query}
+        return {**with_query_type(self._settings.options, opened.query_type), **view.query}
 
 
 def lazy_frame(spark: SparkSession, query: PinnedQuery) -> DataFrame:

@@ -8,7 +8,7 @@ Source: ``DataSourceOptions`` of Hudi (``DataSourceReadOptions``).
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,8 +22,10 @@ from hudi_bridge.options import (
     names_of,
     query_type_text,
     require_read_options,
+    require_text,
     spelled,
 )
+from hudi_bridge.storage.storage import StorageOptions
 from hudi_bridge.timeline.instant import EARLIEST
 
 AS_OF = "as.of.instant"
@@ -56,6 +58,8 @@ _OWN_OPTIONS = (
     MAX_NATIVE_FILES,
     "path",
 )
+_OWN_NAMES = (*_OWN_OPTIONS, *names_of(Effect.OF_QUERY))
+_BY_LOWER_CASE = {name.lower(): name for name in _OWN_NAMES}
 _CATALOG_OPTIONS = ("owner", "provider")
 _EXPECTED_PATH = (
     "load(path), or a temporary view with the option path: Spark does not tell sources in Python where a table of a "
@@ -118,6 +122,8 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
     query = _query(given)
     if query is SparkQuery.INCREMENTAL and AS_OF in given:
         raise QueryError(AS_OF, given[AS_OF], "no time travel in an incremental query, which has an end of its own")
+    if query is not SparkQuery.INCREMENTAL:
+        _refuse_others(given, (BEGIN, END), f"it with {QUERY_TYPE_KEY}={SparkQuery.INCREMENTAL}, or {START_OFFSET}")
     changes = _change_format(given)
     meta_columns = _flag(given, WITH_META_COLUMNS, default="true")
     if changes is not None and not meta_columns:
@@ -151,17 +157,70 @@ def parse_options(options: Mapping[str, str]) -> SparkOptions:
     )
 
 
+def require_batch(options: Mapping[str, str]) -> None:
+    """Raises QueryError for an option of streams, which a batch query would not follow."""
+    given = {name.lower(): value for name, value in options.items()}
+    _refuse_others(given, (START_OFFSET, MAX_INSTANTS_PER_TRIGGER), "a stream (readStream), or no such option")
+
+
+def require_stream(options: SparkOptions) -> None:
+    """Raises QueryError for an option of batch queries, which a stream, of what commits write, would not follow."""
+    given = {AS_OF: options.as_of, BEGIN: options.begin, END: options.end}
+    instants = {name: value for name, value in given.items() if value is not None}
+    _refuse_others(instants, instants, f"no such option for a stream, which begins at {START_OFFSET}")
+    if options.query not in (SparkQuery.SNAPSHOT, SparkQuery.INCREMENTAL):
+        raise QueryError(
+            QUERY_TYPE_KEY, f"{options.query} for a stream", f"{SparkQuery.INCREMENTAL}, or no such option"
+        )
+
+
+def settings_of_tables(
+    options: Mapping[str, str] | None,
+    log_memory_bytes: int | None,
+    storage_options: StorageOptions | None,
+    queries: Collection[SparkQuery] = _OF_ONE_INSTANT,
+) -> dict[str, str]:
+    """The options that several tables are read with, by their usual names; ``queries`` are the types to choose from.
+
+    Raises:
+        QueryError: an option is unknown, is refused, has an invalid value, or belongs to single queries.
+    """
+    given = {_named(name): value for name, value in (options or {}).items()}
+    require_batch(given)
+    of_queries = names_of(Effect.OF_QUERY)
+    _refuse_others(given, of_queries, "what says it for one query: an argument, or the name of a view")
+    given |= {f"{STORAGE}{name}": value for name, value in (storage_options or {}).items()}
+    if log_memory_bytes is not None:
+        given[LOG_MEMORY_BYTES] = str(log_memory_bytes)
+    query = parse_options({**given, "path": "/"}).query
+    if query not in queries:
+        raise QueryError(QUERY_TYPE_KEY, repr(query.value), " or ".join(queries))
+    return given
+
+
+def _refuse_others(given: Mapping[str, str], names: Iterable[str], expected: str) -> None:
+    for name in names:
+        value = given.get(name, given.get(name.lower()))
+        if value is not None:
+            raise QueryError(name, repr(value), expected)
+
+
+def _named(name: str) -> str:
+    """An option's name in its usual letters."""
+    return _BY_LOWER_CASE.get(name.lower(), spelled(name))
+
+
 def _refuse(options: Mapping[str, str]) -> None:
     if {name.lower() for name in options}.issuperset(_CATALOG_OPTIONS):
         raise QueryError("CREATE TABLE", "a table of a catalog", _EXPECTED_PATH)
-    own = {name.lower(): name for name in (*_OWN_OPTIONS, *names_of(Effect.OF_QUERY))}
-    named = {own.get(name.lower(), spelled(name)): value for name, value in options.items()}
+    named = {_named(name): value for name, value in options.items()}
     of_table = {name: value for name, value in named.items() if not name.lower().startswith(STORAGE)}
-    for name in of_table:
-        if "." not in name and name not in own.values():
+    for name, value in of_table.items():
+        require_text(name, value)
+        if "." not in name and name not in _OWN_NAMES:
             expected = f"an option of this format; those of a store are {STORAGE}NAME"
             raise QueryError("options", name, expected)
-    require_read_options(of_table, own.values())
+    require_read_options(of_table, _OWN_NAMES)
 
 
 def _query(given: Mapping[str, str]) -> SparkQuery:

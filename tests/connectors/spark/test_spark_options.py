@@ -1,7 +1,23 @@
+from typing import Any
+
 import pytest
 
 from hudi_bridge import QueryError
-from hudi_bridge.connectors.spark.options import DEFAULT_PARTITION_BYTES, SparkQuery, parse_options
+from hudi_bridge.connectors.spark.options import (
+    AS_OF,
+    BEGIN,
+    DEFAULT_PARTITION_BYTES,
+    END,
+    INCREMENTAL_FORMAT,
+    MAX_INSTANTS_PER_TRIGGER,
+    START_OFFSET,
+    SparkQuery,
+    parse_options,
+    require_batch,
+    require_stream,
+    settings_of_tables,
+)
+from hudi_bridge.options import QUERY_TYPE_KEY
 
 
 def test_defaults() -> None:
@@ -62,11 +78,67 @@ def test_columns(text: str, expected: tuple[str, ...]) -> None:
         ({"path": "t", "pushFilters": "yes"}, "pushFilters"),
         ({"path": "t", "metaColumns": "no"}, "metaColumns"),
         ({"path": "t", "hoodie.datasource.query.incremental.format": "cdc", "metaColumns": "false"}, "metaColumns"),
+        ({"path": "t", "metaColumns": False}, "metaColumns: found False, a bool, expected a text, such as 'false'"),
+        ({"path": "t", "hoodie.metadata.enable": True}, "hoodie.metadata.enable: found True, a bool, expected a text"),
+        ({"path": "t", BEGIN: "000"}, "begin.instanttime: found '000', expected it with .*query.type=incremental"),
+        ({"path": "t", END: "2026"}, "end.instanttime: found '2026', expected it with .*query.type=incremental"),
+        ({"path": "t", QUERY_TYPE_KEY: "read_optimized", BEGIN: "000"}, "begin.instanttime"),
         ({"path": "t", "columns": "[1]"}, "columns"),
         ({"path": "t", "columns": "[a"}, "columns"),
         ({"path": "t", "as.of.instant": "2026", "hoodie.datasource.query.type": "incremental"}, "as.of.instant"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(options: dict[str, str], argument: str) -> None:
+def test_what_cannot_be_meant_is_refused(options: dict[str, Any], argument: str) -> None:
     with pytest.raises(QueryError, match=argument):
         parse_options(options)
+
+
+@pytest.mark.parametrize("name", [START_OFFSET, START_OFFSET.lower(), MAX_INSTANTS_PER_TRIGGER])
+def test_a_batch_query_takes_no_option_of_streams(name: str) -> None:
+    with pytest.raises(QueryError, match="a stream"):
+        require_batch({"path": "t", name: "1"})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {AS_OF: "2026-01-01"},
+        {QUERY_TYPE_KEY: "incremental", BEGIN: "000"},
+        {QUERY_TYPE_KEY: "incremental", END: "000"},
+        {QUERY_TYPE_KEY: "read_optimized"},
+        {QUERY_TYPE_KEY: "splits"},
+    ],
+)
+def test_a_stream_takes_no_option_of_batch_queries(options: dict[str, str]) -> None:
+    with pytest.raises(QueryError, match="stream"):
+        require_stream(parse_options({"path": "t", **options}))
+    require_stream(parse_options({"path": "t", QUERY_TYPE_KEY: "incremental", INCREMENTAL_FORMAT: "cdc"}))
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({AS_OF: "2026-01-01"}, AS_OF),
+        ({AS_OF.upper(): "2026-01-01"}, AS_OF),
+        ({QUERY_TYPE_KEY: "incremental", BEGIN: "000"}, BEGIN),
+        ({INCREMENTAL_FORMAT: "cdc"}, INCREMENTAL_FORMAT),
+        ({START_OFFSET: "latest"}, START_OFFSET),
+        ({MAX_INSTANTS_PER_TRIGGER: "1"}, MAX_INSTANTS_PER_TRIGGER),
+        ({QUERY_TYPE_KEY: "incremental"}, "found 'incremental', expected snapshot or read_optimized"),
+        ({QUERY_TYPE_KEY: "splits"}, "found 'splits', expected snapshot or read_optimized"),
+        ({"hoodie.metadata.enabled": "false"}, "hoodie.metadata.enable, the nearest name"),
+    ],
+)
+def test_many_tables_take_no_option_of_one_query(options: dict[str, str], argument: str) -> None:
+    with pytest.raises(QueryError, match=argument):
+        settings_of_tables(options, None, None)
+
+
+def test_settings_of_many_tables_have_their_usual_names() -> None:
+    options = {"HOODIE.datasource.query.TYPE": "read_optimized", "METAcolumns": "false"}
+    assert settings_of_tables(options, 1000, {"AWS_REGION": "eu-west-1"}) == {
+        QUERY_TYPE_KEY: "read_optimized",
+        "metaColumns": "false",
+        "storage.AWS_REGION": "eu-west-1",
+        "logMemoryBytes": "1000",
+    }
