@@ -18,6 +18,7 @@ from hudi_bridge.errors import QueryError, TableNotFoundError
 from hudi_bridge.storage.masking import masked
 
 _SCHEMES: Final = ("hive://", "thrift://", "glue://", "rest:http://", "rest:https://")
+_CATALOG_ID = "catalog-id"
 _EXPECTED = "hive://HOST:PORT, glue://REGION or rest:https://HOST/PATH"
 
 
@@ -94,15 +95,36 @@ def _parse(uri: str) -> tuple[TableCatalog, str]:
         if uri.lower().startswith("rest:"):
             parts = urlsplit(uri.partition(":")[2])
             url = parts._replace(query="", fragment="").geturl()
-            return RestCatalog(url, dict(parse_qsl(parts.query))), unquote(parts.fragment)
+            return RestCatalog(url, _parameters(parts.query)), unquote(parts.fragment)
         parts = urlsplit(uri)
+        if parts.fragment or "@" in parts.netloc:
+            unexpected = "a # after the table" if parts.fragment else "a user before the host"
+            raise QueryError("catalog", f"{masked(uri)!r} with {unexpected}", f"none: {_EXPECTED}")
         name = unquote(parts.path.strip("/"))
+        parameters = _parameters(parts.query)
         if parts.scheme == "glue":
-            options = dict(parse_qsl(parts.query))
-            return GlueCatalog(parts.hostname, options.get("catalog-id")), name
+            for parameter in parameters:
+                if parameter != _CATALOG_ID:
+                    raise QueryError("catalog", f"the parameter {parameter!r}", _CATALOG_ID)
+            return GlueCatalog(parts.hostname, parameters.get(_CATALOG_ID)), name
         if not parts.hostname:
             raise QueryError("catalog", repr(masked(uri)), "a host: hive://HOST:PORT")
-        security = HiveSecurity.of_parameters(parts.hostname, dict(parse_qsl(parts.query)))
+        security = HiveSecurity.of_parameters(parts.hostname, parameters)
         return HiveCatalog(parts.hostname, parts.port or DEFAULT_PORT, security), name
     except ValueError as error:
         raise QueryError("catalog", repr(masked(uri)), f"{_EXPECTED} ({error})") from None
+
+
+def _parameters(query: str) -> dict[str, str]:
+    """The parameters of a URI, each of which has one value.
+
+    Raises:
+        QueryError: one is there twice, or has no value.
+    """
+    parameters: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in parameters or not value:
+            found = "twice" if name in parameters else "without a value"
+            raise QueryError("catalog", f"the parameter {name!r} {found}", "NAME=VALUE once")
+        parameters[name] = value
+    return parameters

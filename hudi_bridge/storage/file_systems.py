@@ -297,6 +297,7 @@ def _by_client(scheme: str, uri: str, arguments: dict[str, Any]) -> tuple[fs.Fil
     if scheme == "gs" and arguments:
         return _google(uri, arguments)
     if scheme in ("abfs", "abfss") and "account_name" in arguments and "@" not in urlsplit(uri).netloc:
+        _refuse_parameters(uri)
         return fs.AzureFileSystem(**arguments), uri.partition("://")[2]
     if scheme == "s3":
         # Otherwise, the client asks AWS for the region of the bucket.
@@ -313,6 +314,13 @@ def _by_client(scheme: str, uri: str, arguments: dict[str, Any]) -> tuple[fs.Fil
     return filesystem, path
 
 
+def _refuse_parameters(uri: str) -> None:
+    """Raises QueryError for parameters of a URI, where the client is made from storage options alone."""
+    names = [name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)]
+    if names:
+        raise QueryError("storage_options", f"parameters of the URI as well: {', '.join(names)}", "one or the other")
+
+
 @contextmanager
 def _io_threads(least: int) -> Iterator[None]:
     """A context in which Arrow may have at least so many threads for I/O, which are started when they are needed."""
@@ -327,6 +335,7 @@ def _io_threads(least: int) -> Iterator[None]:
 
 def _google(uri: str, arguments: dict[str, Any]) -> tuple[fs.FileSystem, str]:
     """Not from the URI, for which the client would look for credentials of the machine."""
+    _refuse_parameters(uri)
     if "access_token" in arguments:
         arguments["credential_token_expiration"] = datetime.now(UTC) + _TOKEN_LIFE
     parts = urlsplit(uri)

@@ -67,6 +67,24 @@ def test_places_that_cannot_be(uri: str) -> None:
         find_in_catalog(uri)
 
 
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("glue://eu-west-1/sales.orders?catalogid=42", "the parameter 'catalogid', expected catalog-id"),
+        ("glue://eu-west-1/sales.orders?catalog-id=", "the parameter 'catalog-id' without a value"),
+        ("hive://metastore/sales.orders?kerberos", "the parameter 'kerberos' without a value"),
+        ("hive://metastore/sales.orders?tls=true&tls=false", "the parameter 'tls' twice"),
+        ("rest:https://host/api?warehouse=a&warehouse=b#sales.orders", "the parameter 'warehouse' twice"),
+        ("glue://eu-west-1#sales.orders", "with a # after the table"),
+        ("hive://me:secret@metastore/sales.orders", "with a user before the host"),
+    ],
+)
+def test_nothing_of_a_uri_is_passed_over(uri: str, found: str) -> None:
+    with pytest.raises(QueryError, match=found) as caught:
+        find_in_catalog(uri)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_catalog_is_not_a_table() -> None:
     with pytest.raises(QueryError, match="a catalog without a table"):
         open_catalog("hive://metastore/sales.orders")

@@ -133,6 +133,8 @@ def test_clients_get_their_arguments(uri: str, options: dict[str, Any], expected
         ("s3://bucket/t", {"region": "a", "AWS_REGION": "b"}, "each setting once"),
         ("s3://bucket/t", {"timeout": "soon"}, "a number of seconds"),
         ("gs://bucket/t", {"region": "x"}, "one of anonymous"),
+        ("gs://bucket/t?scheme=http", {"anonymous": True}, "parameters of the URI as well: scheme, .*one or the other"),
+        ("abfs://c/t?enable_tls=false", {"account_name": "a"}, "parameters of the URI as well: enable_tls"),
         ("hdfs://host/t", {"user": "x"}, "a property of Hadoop"),
         ("file:///t", {"user": "x"}, "none for file://"),
         ("/t", {"user": "x"}, "none for a path on this machine"),

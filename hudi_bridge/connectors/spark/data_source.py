@@ -77,10 +77,13 @@ def _on_executor(kind: type[object], state: dict[str, Any], _: object) -> object
 
 
 class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Finds and plans new commits on the driver; reads them on executors."""
+    """Finds and plans new commits on the driver; reads them on executors.
 
-    def __init__(self, query: PinnedQuery, columns: Sequence[str], parallelism: int | None) -> None:
-        self._query = query
+    Without a query there is an error, which the first call raises: Spark hides errors of ``streamReader``.
+    """
+
+    def __init__(self, query: PinnedQuery | HudiReadError, columns: Sequence[str], parallelism: int | None) -> None:
+        self._pinned = query
         self._columns = columns
         self._parallelism = parallelism
         self._position: str | None = None
@@ -138,6 +141,12 @@ class HudiBridgeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         """Remembers the end of the batch. Spark's checkpoint holds all other state."""
         self._position = end[_AFTER]
 
+    @property
+    def _query(self) -> PinnedQuery:
+        if isinstance(self._pinned, HudiReadError):
+            raise self._pinned
+        return self._pinned
+
     def _refreshed(self) -> PinnedQuery:
         return replace(self._query, table=self._query.table.refresh())
 
@@ -184,11 +193,14 @@ class HudiBridgeDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream."""
-        with noting_error_details():
+        query: PinnedQuery | HudiReadError
+        try:
             require_stream(self._query.options)
             query = PinnedQuery.of(stream_options(self._query.options))
             _require_types(schema, query.full_schema)
-            return HudiBridgeStreamReader(query, schema.names, self.parallelism)
+        except HudiReadError as error:
+            query = error
+        return HudiBridgeStreamReader(query, schema.names, self.parallelism)
 
     @property
     def _query(self) -> PinnedQuery:

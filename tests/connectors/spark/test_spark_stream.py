@@ -85,3 +85,12 @@ def test_a_bad_start_is_refused(spark: SparkSession, writer: TableWriter, tmp_pa
     with pytest.raises(PySparkException) as caught:
         run(spark, writer, tmp_path / "checkpoint", **{"hoodie.datasource.streaming.startOffset": "soon"})
     assert isinstance(cause_of(caught.value), QueryError)
+
+
+def test_a_column_of_another_type_is_refused(spark: SparkSession, writer: TableWriter, tmp_path: Path) -> None:
+    write(writer, 1, ("a", "1"))
+    frame = spark.readStream.format("hudi_bridge").schema("id int").load(str(writer.folder))
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(PySparkException) as caught:
+        query.awaitTermination()
+    assert "type of column id: found int, expected string" in str(cause_of(caught.value))
