@@ -1,6 +1,7 @@
-"""Read options and storage options through every entrance: each is followed alike, or refused by its name.
+"""Values of read options, and storage options, through every entrance: each is followed alike, or refused by its name.
 
-Spark's entrance is its options and plan here, without a JVM; ``tests/connectors/spark`` has what needs a session.
+``tests/table/test_read_options.py`` has the names that are taken and refused. Spark's entrance is its options and plan
+here, without a JVM; ``tests/connectors/spark`` has what needs a session.
 """
 
 import asyncio
@@ -215,13 +216,7 @@ REFUSED: Mapping[str, str] = {
     QUERY_TYPE_KEY: "cdc",
     VIEW_TYPE_KEY: "snapshot",
     "hoodie.datasource.merge.type": "skip_merge",
-    "hoodie.realtime.merge.skip": "true",
     "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.merge.use.record.positions": "false",
-    "hoodie.file.group.reader.enabled": "false",
-    "hoodie.datasource.read.paths": "x",
-    "hoodie.datasource.read.incr.path.glob": "*",
 }
 """Options with a value that nothing follows."""
 

@@ -178,8 +178,8 @@ def through_spark(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.
 
 
 def through_stream(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
-    first_batch = {**options, "path": str(table), "hoodie.datasource.read.begin.instanttime": "000"}
-    return PinnedQuery.of(stream_options(parse_options(first_batch))).dataset.to_table()
+    first_batch = replace(stream_options(parse_options({**options, "path": str(table)})), begin="000")
+    return PinnedQuery.of(first_batch).dataset.to_table()
 
 
 ENTRANCES: Mapping[str, Entrance] = {
