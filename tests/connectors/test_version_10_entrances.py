@@ -104,7 +104,7 @@ def test_tools_say_the_same_as_of_version_9(changed: Changed) -> None:
     compared = [diff(table, changed.first).to_table().to_pylist() for table in tables]
     assert sorted(map(str, compared[1])) == sorted(map(str, compared[0]))
     keys = changed.before.incremental("earliest").to_table(["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()
-    for key in sorted(set(keys))[:3]:
+    for key in sorted(set(map(str, keys)))[:3]:
         histories = [history_of(table, key).to_table().drop_columns(list(_OF_FILES)).to_pylist() for table in tables]
         assert sorted(map(str, histories[1])) == sorted(map(str, histories[0]))
     assert examine(changed.folder, deep=True, options=UNRELEASED).worst < Severity.WARNING
