@@ -12,6 +12,7 @@ from tests.changes.cdc_tables import CHANGES, cdc_block, data, logged_table, sin
 from tests.logformat.log_writer import avro_content, log_block
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_change_data
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, completion_of
 
 
@@ -146,7 +147,7 @@ def test_a_file_that_is_gone_since_the_plan_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", ["mor_op_key_only", "mor_data_before", "cow_data_before_after"])
+@pytest.mark.parametrize("name", one_in(3, ["mor_op_key_only", "mor_data_before", "cow_data_before_after"]))
 def test_json_of_every_type_is_that_of_hudi_byte_for_byte(name: str) -> None:
     folder = golden_change_data(name)
     actual = HudiTable.open(str(folder / "table")).changes("earliest", format="cdc").to_table()

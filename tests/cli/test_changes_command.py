@@ -15,6 +15,7 @@ from hudi_bridge import HudiTable
 from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, completion_of
 from tests.support.waiting import wait_for
 
@@ -88,7 +89,7 @@ def test_changes_in_every_format(hudi_bridge: Call, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
-@pytest.mark.parametrize("limit", [0, 3, 44, 100])
+@pytest.mark.parametrize("limit", one_in(3, [0, 3, 44, 100]))
 def test_not_more_changes_than_the_limit(hudi_bridge: Call, form: str, limit: int) -> None:
     table = str(golden_table("i_cdc_120"))
     outcome = hudi_bridge("changes", table, "--after", "earliest", "--limit", str(limit), "-f", form)
@@ -99,12 +100,14 @@ def test_not_more_changes_than_the_limit(hudi_bridge: Call, form: str, limit: in
     assert ("may be left out" in outcome.err) == (limit <= 44)
 
 
+@pytest.mark.long
 def test_images_on_a_narrow_terminal_begin_with_the_record_key(in_terminal: Callable[..., str]) -> None:
     seen = in_terminal("changes", str(golden_table("i_cdc_120")), "--after", "earliest", columns=80)
     assert '{"id": "' in seen
     assert '{"_hoodie' not in seen
 
 
+@pytest.mark.long
 def test_following_keeps_a_file_that_it_has_not_written(hudi_bridge: Call, writer: TableWriter, tmp_path: Path) -> None:
     output, state = tmp_path / "rows.json", tmp_path / "state.json"
     arguments = (writer.folder, "--after", "earliest", "--state-file", state, "-o", output, "--no-clobber")
@@ -196,7 +199,7 @@ def test_options_that_do_not_go_together_are_refused(
     assert expected in outcome.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", one_in(2, [signal.SIGINT, signal.SIGTERM]))
 def test_following_writes_what_comes_until_it_is_interrupted(writer: TableWriter, tmp_path: Path, number: int) -> None:
     state = tmp_path / "state.json"
     with following(writer.folder, "--after", "earliest", "--state-file", state, "-f", "json") as process:
@@ -214,7 +217,7 @@ def test_following_writes_what_comes_until_it_is_interrupted(writer: TableWriter
         assert keys(stop(process)) == ["k4"]
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.json"])
+@pytest.mark.parametrize("name", one_in(2, ["rows.csv", "rows.json"]))
 def test_a_reader_that_is_killed_between_output_and_state_repeats_nothing_in_a_file(
     writer: TableWriter, tmp_path: Path, name: str
 ) -> None:
@@ -247,6 +250,7 @@ def test_a_file_that_is_shorter_than_its_state_says_is_refused(writer: TableWrit
     assert b"7 bytes" in err
 
 
+@pytest.mark.long
 def test_following_in_arrow_and_in_tables(writer: TableWriter, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with following(writer.folder, "--after", "earliest", "--state-file", state, "-f", "arrow") as process:

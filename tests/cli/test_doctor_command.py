@@ -133,6 +133,7 @@ def test_text_in_a_file(hudi_bridge: Call, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == hudi_bridge("doctor", table).text
 
 
+@pytest.mark.long
 def test_lines_fit_a_terminal(in_terminal: Callable[..., str]) -> None:
     shown = in_terminal("doctor", str(golden_table("c_corrupt_block_120")), columns=200)
     assert (

@@ -3,6 +3,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hudi_bridge.common.display import size_text
 from hudi_bridge.table import HudiTable
 from tests.cli.conftest import Outcome
 from tests.support.golden_cases import golden_merger_table, golden_table, golden_trips
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 Call = Callable[..., Outcome]
@@ -43,7 +45,7 @@ def test_info_on_a_terminal_has_sizes_for_people_and_cuts_nothing(in_terminal: C
     assert max(map(len, shown.splitlines())) == 50
 
 
-@pytest.mark.parametrize("command", ["slices", "splits"])
+@pytest.mark.parametrize("command", one_in(2, ["slices", "splits"]))
 def test_sizes_are_for_people_on_a_terminal_alone(
     in_terminal: Callable[..., str], hudi_bridge: Call, story: str, command: str
 ) -> None:
@@ -74,6 +76,7 @@ def test_sizes_as_text(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text
 
 
+@pytest.mark.long
 def test_ids_on_a_narrow_terminal_are_cut_in_the_middle(in_terminal: Callable[..., str], story: str) -> None:
     slices = HudiTable.open(story).file_slices()
     for columns in (50, 80):
@@ -88,12 +91,18 @@ def test_ids_on_a_narrow_terminal_are_cut_in_the_middle(in_terminal: Callable[..
 
 @pytest.mark.parametrize(
     ("command", "rows", "first"),
-    [
-        ("timeline", 5, {"requested_time": "20261121133031439", "action": "commit", "state": "completed"}),
-        ("slices", 5, {"partition_path": "a", "log_files": "0", "base_size_bytes": "7995"}),
-        ("splits", 5, {"partition_path": "a", "log_paths": "[]", "log_size_bytes": "0"}),
-        ("schema", 11, {"name": "_hoodie_commit_time", "type": "string", "nullable": "true"}),
-    ],
+    one_in(
+        3,
+        starmap(
+            pytest.param,
+            [
+                ("timeline", 5, {"requested_time": "20261121133031439", "action": "commit", "state": "completed"}),
+                ("slices", 5, {"partition_path": "a", "log_files": "0", "base_size_bytes": "7995"}),
+                ("splits", 5, {"partition_path": "a", "log_paths": "[]", "log_size_bytes": "0"}),
+                ("schema", 11, {"name": "_hoodie_commit_time", "type": "string", "nullable": "true"}),
+            ],
+        ),
+    ),
 )
 def test_facts_in_a_pipe_are_csv(hudi_bridge: Call, story: str, command: str, rows: int, first: dict[str, str]) -> None:
     outcome = hudi_bridge(command, story)
@@ -266,13 +275,16 @@ def test_partitions_and_figures(hudi_bridge: Call, story: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["trace", "k00001", "--format", "json"],
-        ["trace", "--where", "ts > 2", "--limit", "1000", "--format", "json"],
-        ["doctor", "--deep", "--now", "2026-12-01"],
-        ["diff", "earliest"],
-        ["log", "--records", "--format", "json"],
-    ],
+    one_in(
+        4,
+        [
+            ["trace", "k00001", "--format", "json"],
+            ["trace", "--where", "ts > 2", "--limit", "1000", "--format", "json"],
+            ["doctor", "--deep", "--now", "2026-12-01"],
+            ["diff", "earliest"],
+            ["log", "--records", "--format", "json"],
+        ],
+    ),
     ids=lambda command: "-".join(command[:2]),
 )
 def test_what_is_told_of_files_is_the_same_with_completion_times(

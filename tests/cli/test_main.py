@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hudi_bridge.common import threads
 from hudi_bridge.common.imports import how_to_install
 from tests.cli.conftest import COMMAND, ROOT, Outcome
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 Call = Callable[..., Outcome]
 
@@ -48,7 +50,7 @@ def test_a_wrong_call_ends_with_2(hudi_bridge: Call, story: str, arguments: list
     assert "Traceback" not in outcome.err
 
 
-@pytest.mark.parametrize("arguments", FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize("arguments", one_in(2, FAILURES.values()), ids=FAILURES.keys())
 def test_what_cannot_be_done_ends_with_1(hudi_bridge: Call, story: str, arguments: list[str]) -> None:
     tables = {"table": story, "empty": golden_table("i_only_inflight_120"), "cleaned": golden_table("d_cleaned_0150")}
     outcome = hudi_bridge(*(argument.format(**tables) for argument in arguments))
@@ -138,10 +140,16 @@ def test_debug_shows_where(damaged_table: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [
-        (["hudi-bridge", "publish", ""], "iceberg log-records"),
-        (["hudi-bridge", "read", "T", "--format", ""], "table csv spreadsheet json parquet arrow"),
-    ],
+    one_in(
+        2,
+        starmap(
+            pytest.param,
+            [
+                (["hudi-bridge", "publish", ""], "iceberg log-records"),
+                (["hudi-bridge", "read", "T", "--format", ""], "table csv spreadsheet json parquet arrow"),
+            ],
+        ),
+    ),
 )
 def test_the_shell_completes_commands_options_and_values(words: list[str], expected: str) -> None:
     """As the function that --show-completion prints asks for it."""
@@ -160,6 +168,7 @@ def test_completion_is_installed_for_a_shell(tmp_path: Path) -> None:
     assert str(installed) in (tmp_path / ".bashrc").read_text()
 
 
+@pytest.mark.long
 def test_colours_are_for_terminals_that_want_them(in_terminal: Callable[..., str], story: str) -> None:
     coloured = "\x1b[1;31m"
     assert coloured in in_terminal("info", "/nowhere", TERM="xterm-256color")
@@ -200,7 +209,7 @@ def test_names_from_outside_do_not_reach_the_terminal_as_they_are(hudi_bridge: C
     assert "c[red]d" in shown
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("form", one_in(3, ["table", "csv", "json"]))
 def test_rows_on_a_terminal_cannot_steer_it(in_terminal: Callable[..., str], story: str, form: str) -> None:
     seen = in_terminal("sql", story, "SELECT 'a' || chr(27) || '[2J' || chr(155) || 'é' AS x", "-f", form)
     assert "\x1b[2J" not in seen
@@ -213,7 +222,7 @@ def test_nothing_binary_on_a_terminal(in_terminal: Callable[..., str], story: st
         assert "which is binary, for a terminal" in in_terminal("read", story, "-f", form)
 
 
-@pytest.mark.parametrize("columns", [20, 80, 200])
+@pytest.mark.parametrize("columns", one_in(3, [20, 80, 200]))
 @pytest.mark.parametrize("case", ["f_types_120", "i_empty_120"])
 def test_tables_keep_to_the_width_of_the_terminal(in_terminal: Callable[..., str], case: str, columns: int) -> None:
     seen = in_terminal("read", str(golden_table(case)), columns=columns)

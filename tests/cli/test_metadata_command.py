@@ -70,6 +70,7 @@ def test_records_of_some_keys(hudi_bridge: Call, indexed: str) -> None:
     assert (row["key"], row["partition"]) == ("k00001", "a")
 
 
+@pytest.mark.long
 def test_records_on_a_screen(in_terminal: Callable[..., str], indexed: str) -> None:
     assert "__all_partitions__" in in_terminal("metadata", indexed, "files", "--limit", "3")
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import starmap
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tests.support.compacted_table import Compacted
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case, golden_table
 from tests.support.golden_queries import QUERIES, answer_of
+from tests.support.strength import one_in
 from tests.support.table_writer import KEY_AND_VALUE, Row, TableWriter, at
 
 Call = Callable[..., Outcome]
@@ -61,7 +63,7 @@ def test_what_was_asked_for_is_not_planned_again(hudi_bridge: Call, story: str, 
 
 @pytest.mark.parametrize("where", [[], ["--where", "true"]], ids=["all", "where"])
 @pytest.mark.parametrize(
-    "case", ["f_types_120", "f_types_ntz_120", "f_millis_120", "f_case_names_120", "e_nonpart_120"]
+    "case", one_in(3, ["f_types_120", "f_types_ntz_120", "f_millis_120", "f_case_names_120", "e_nonpart_120"])
 )
 def test_binary_formats_keep_types_and_values(hudi_bridge: Call, tmp_path: Path, case: str, where: list[str]) -> None:
     table = str(golden_table(case))
@@ -183,7 +185,7 @@ def test_a_failed_read_leaves_no_file(hudi_bridge: Call, tmp_path: Path, damaged
     assert not list(tmp_path.glob("*rows.csv*"))
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow"])
+@pytest.mark.parametrize("form", one_in(2, ["csv", "json", "parquet", "arrow"]))
 def test_a_file_that_cannot_be_written_is_named_as_the_user_named_it(
     hudi_bridge: Call, story: str, tmp_path: Path, form: str
 ) -> None:
@@ -290,7 +292,9 @@ def test_no_clobber_keeps_a_file_that_has_appeared_meanwhile(
     assert [item.name for item in tmp_path.iterdir()] == ["rows.csv"]
 
 
-@pytest.mark.parametrize(("columns", "where"), [(26, []), (50, ["--where", "true"]), (80, [])])
+@pytest.mark.parametrize(
+    ("columns", "where"), one_in(3, starmap(pytest.param, [(26, []), (50, ["--where", "true"]), (80, [])]))
+)
 def test_a_narrow_terminal_keeps_the_record_key_and_the_partition(
     in_terminal: Callable[..., str], story: str, columns: int, where: list[str]
 ) -> None:
@@ -299,7 +303,7 @@ def test_a_narrow_terminal_keeps_the_record_key_and_the_partition(
     assert [name for name in header.replace("│", " ").split() if name in ("id", "part")] == ["id", "part"]
 
 
-@pytest.mark.parametrize("width", [1, 30])
+@pytest.mark.parametrize("width", one_in(2, [1, 30]))
 def test_a_key_that_is_long_is_cut_in_the_middle_and_prose_at_its_end(
     in_terminal: Callable[..., str], tmp_path: Path, width: int
 ) -> None:
@@ -317,17 +321,32 @@ def test_a_key_that_is_long_is_cut_in_the_middle_and_prose_at_its_end(
     assert next(cell for cell in cells if cell.startswith("words")).endswith("…")
 
 
-def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    one_in(
+        4,
+        [
+            ("read", "TABLE"),
+            ("read", "TABLE", "--where", "true"),
+            ("read", "TABLE", "-f", "json"),
+            ("read", "TABLE", "-f", "table"),
+            ("info", "TABLE"),
+            ("slices", "TABLE", "-f", "table"),
+            ("--help",),
+            ("read", "--help"),
+        ],
+    ),
+    ids=" ".join,
+)
+def test_a_reader_that_has_had_enough_ends_it_quietly(arguments: tuple[str, ...]) -> None:
     table = str(golden_table("h_column_stats_120"))
-    commands = [["read", table, *extra] for extra in ([], ["--where", "true"], ["-f", "json"], ["-f", "table"])]
-    for arguments in (*commands, ["info", table], ["slices", table, "-f", "table"], ["--help"], ["read", "--help"]):
-        command = [*COMMAND, *arguments]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            process.stdout.close()
-            assert process.stderr.read() == b""
-        assert process.returncode == 0
+    command = [*COMMAND, *(table if argument == "TABLE" else argument for argument in arguments)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def _read_arrow_file(path: Path) -> pa.Table:

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Outcome
 from tests.support.golden_cases import golden_trips
 from tests.tools.report.reports import NOW, Page
@@ -29,6 +31,7 @@ def test_the_command_writes_a_page_and_changes_nothing(hudi_bridge: Call, tmp_pa
     assert piped.out == target.read_bytes()
 
 
+@pytest.mark.long
 def test_a_page_is_not_written_to_a_terminal(in_terminal: Callable[..., str]) -> None:
     shown = in_terminal("report", str(golden_trips() / "trips"), columns=200)
     assert "--output" in shown

@@ -48,6 +48,7 @@ def test_a_version_that_changes_no_column_is_listed(hudi_bridge: Call) -> None:
     assert [line["change"] for line in lines][-2:] == ["no column changed"] * 2
 
 
+@pytest.mark.long
 def test_a_history_on_a_screen(in_terminal: Callable[..., str], mixed: str) -> None:
     screen = in_terminal("schema", mixed, "--history")
     assert "│ 20261121142542480 │         9 │ renamed f to g                  │" in screen

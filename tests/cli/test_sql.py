@@ -4,6 +4,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hudi_bridge.connectors.lakes.roots import Roots
 from hudi_bridge.connectors.lakes.tables import MergingByTable
 from tests.cli.conftest import Counters, Outcome
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 Call = Callable[..., Outcome]
 
@@ -97,7 +99,7 @@ def test_errors_do_not_end_the_prompt(in_terminal: Callable[..., str], story: st
     assert "Traceback" not in seen
 
 
-@pytest.mark.parametrize("end", ["\\q", "exit;"])
+@pytest.mark.parametrize("end", one_in(2, ["\\q", "exit;"]))
 def test_commands_of_other_prompts_are_answered(in_terminal: Callable[..., str], story: str, end: str) -> None:
     typed = f".help\nhelp\n\\d\n\\dt\n\\d+ t\n.output csv\nSELECT 40 + 2\n AS n;\n{end}\nSELECT 'too late';\n"
     seen = in_terminal("sql", story, typed=typed, columns=120)
@@ -168,25 +170,31 @@ def test_a_binary_format_in_a_pipe_holds_the_result_of_one_statement(
 
 @pytest.mark.parametrize(
     ("statement", "says"),
-    [
-        ("CREATE TABLE made AS FROM t", "created table made with 65 rows"),
-        ("CREATE OR REPLACE TEMP TABLE made AS SELECT 1", "created table made with 1 row"),
-        ("CREATE TABLE IF NOT EXISTS numbers AS SELECT 1 AS n", "table numbers is there"),
-        ('CREATE TABLE "to be" (a INT)', 'created table "to be"'),
-        ("CREATE VIEW seen AS SELECT 'from' AS a FROM t", "created view seen"),
-        ("CREATE SCHEMA other", "created schema other"),
-        ("INSERT INTO numbers SELECT 5 FROM t LIMIT 2", "inserted 2 rows into numbers"),
-        ("WITH a AS (SELECT 7 AS n) INSERT INTO main.numbers FROM a", "inserted 1 row into main.numbers"),
-        ("UPDATE numbers SET n = 0", "updated 3 rows of numbers"),
-        ("DELETE FROM numbers WHERE n IN (SELECT 1 FROM t)", "deleted 1 row of numbers"),
-        ("COPY t TO '{file}'", "copied 65 rows to {file}"),
-        ("COPY (SELECT id FROM t /* to */ LIMIT 7) TO '{file}' (HEADER)", "copied 7 rows to {file}"),
-        ("COPY numbers TO '{file}'; COPY numbers FROM '{file}'", "copied 3 rows from {file} into numbers"),
-        (
-            "MERGE INTO numbers USING (SELECT 2 AS n) USING (n) WHEN MATCHED THEN DELETE",
-            "merged 1 row into numbers",
+    one_in(
+        4,
+        starmap(
+            pytest.param,
+            [
+                ("CREATE TABLE made AS FROM t", "created table made with 65 rows"),
+                ("CREATE OR REPLACE TEMP TABLE made AS SELECT 1", "created table made with 1 row"),
+                ("CREATE TABLE IF NOT EXISTS numbers AS SELECT 1 AS n", "table numbers is there"),
+                ('CREATE TABLE "to be" (a INT)', 'created table "to be"'),
+                ("CREATE VIEW seen AS SELECT 'from' AS a FROM t", "created view seen"),
+                ("CREATE SCHEMA other", "created schema other"),
+                ("INSERT INTO numbers SELECT 5 FROM t LIMIT 2", "inserted 2 rows into numbers"),
+                ("WITH a AS (SELECT 7 AS n) INSERT INTO main.numbers FROM a", "inserted 1 row into main.numbers"),
+                ("UPDATE numbers SET n = 0", "updated 3 rows of numbers"),
+                ("DELETE FROM numbers WHERE n IN (SELECT 1 FROM t)", "deleted 1 row of numbers"),
+                ("COPY t TO '{file}'", "copied 65 rows to {file}"),
+                ("COPY (SELECT id FROM t /* to */ LIMIT 7) TO '{file}' (HEADER)", "copied 7 rows to {file}"),
+                ("COPY numbers TO '{file}'; COPY numbers FROM '{file}'", "copied 3 rows from {file} into numbers"),
+                (
+                    "MERGE INTO numbers USING (SELECT 2 AS n) USING (n) WHEN MATCHED THEN DELETE",
+                    "merged 1 row into numbers",
+                ),
+            ],
         ),
-    ],
+    ),
 )
 def test_statements_say_what_they_have_done(
     hudi_bridge: Call, story: str, tmp_path: Path, statement: str, says: str
@@ -220,6 +228,7 @@ def test_words_that_end_the_prompt_are_names_within_a_statement(in_terminal: Cal
     assert "│ exit │" in seen
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_written_does_not_end_the_prompt(
     in_terminal: Callable[..., str], story: str, tmp_path: Path
 ) -> None:
@@ -240,6 +249,7 @@ def test_the_prompt_changes_how_rows_are_shown(in_terminal: Callable[..., str], 
     assert "explain_key" not in seen
 
 
+@pytest.mark.long
 def test_the_prompt_tells_how_long_statements_took(in_terminal: Callable[..., str], story: str) -> None:
     typed = ".timer\n.timer on\nSELECT 1;\nSELECT nope;\n.timer off\nSELECT 1;\n.timer maybe\n.quit\n"
     seen = in_terminal("sql", story, typed=typed)
@@ -248,6 +258,7 @@ def test_the_prompt_tells_how_long_statements_took(in_terminal: Callable[..., st
     assert ".timer: found 'maybe', expected on or off" in seen
 
 
+@pytest.mark.long
 def test_a_file_keeps_its_format_at_the_prompt(in_terminal: Callable[..., str], story: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     typed = "SELECT 1 AS a;\nSELECT 2 AS b;\n.mode json\n.quit\n"
@@ -265,20 +276,26 @@ def test_tab_completes_names(in_terminal: Callable[..., str], story: str) -> Non
 
 @pytest.mark.parametrize(
     ("word", "before", "names"),
-    [
-        ("trip", "SELECT * FROM ", ["trips"]),
-        ("TRIP", "", ["trips"]),
-        ('"sales.eu".o', "FROM ", ['"sales.eu".orders']),
-        ("sales.", "FROM ", ["sales.orders"]),
-        ("_hoodie_rec", "SELECT ", []),
-        ("_hoodie_rec", "FROM trips SELECT ", ["_hoodie_record_key"]),
-        ("o._hoodie_rec", "FROM sales.orders o\nWHERE ", ["o._hoodie_record_key"]),
-        ("trips_file_", "FROM trips JOIN ", ["trips_file_slices"]),
-        ("descr", "", ["describe"]),
-        (".t", "", [".tables", ".timer"]),
-        (".t", "SELECT ", []),
-        ("nothing_like_it", "", []),
-    ],
+    one_in(
+        3,
+        starmap(
+            pytest.param,
+            [
+                ("trip", "SELECT * FROM ", ["trips"]),
+                ("TRIP", "", ["trips"]),
+                ('"sales.eu".o', "FROM ", ['"sales.eu".orders']),
+                ("sales.", "FROM ", ["sales.orders"]),
+                ("_hoodie_rec", "SELECT ", []),
+                ("_hoodie_rec", "FROM trips SELECT ", ["_hoodie_record_key"]),
+                ("o._hoodie_rec", "FROM sales.orders o\nWHERE ", ["o._hoodie_record_key"]),
+                ("trips_file_", "FROM trips JOIN ", ["trips_file_slices"]),
+                ("descr", "", ["describe"]),
+                (".t", "", [".tables", ".timer"]),
+                (".t", "SELECT ", []),
+                ("nothing_like_it", "", []),
+            ],
+        ),
+    ),
 )
 def test_what_tab_completes(lake: str, word: str, before: str, names: list[str]) -> None:
     roots, merging = Roots.of([lake], []), MergingByTable.parse([], {}, lambda _: None)
@@ -361,6 +378,7 @@ def test_options_and_payloads_of_one_table_of_a_folder(hudi_bridge: Call, counte
     assert "a table that there is, not u" in outcome.err
 
 
+@pytest.mark.long
 def test_the_prompt_over_a_folder(in_terminal: Callable[..., str], lake: str) -> None:
     typed = ".tables\nSELECT count(*) AS rows\nFROM trips;\nFROM tripz;\n\\d\n.help\n.quit\n"
     seen = in_terminal("sql", lake, typed=typed, columns=120)

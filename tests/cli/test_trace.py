@@ -41,6 +41,7 @@ def test_a_story_on_the_screen(hudi_bridge: Call, merges: str) -> None:
     assert max(map(len, outcome.text.splitlines())) <= 80
 
 
+@pytest.mark.long
 def test_a_story_in_a_terminal_fits_it(in_terminal: Callable[..., str], merges: str) -> None:
     seen = in_terminal("trace", merges, "k13", columns=60)
     assert seen.startswith("k13 as of 20261121133535684\n")

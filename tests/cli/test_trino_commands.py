@@ -62,6 +62,7 @@ def test_other_dialects_have_no_functions(hudi_bridge: Call, story: str, tmp_pat
     assert "CREATE TABLE" not in ansi.text
 
 
+@pytest.mark.long
 def test_a_reader_may_close_the_pipe(hudi_bridge: Call, story: str, tmp_path: Path) -> None:
     published(hudi_bridge, story, tmp_path)
     command = [
@@ -193,6 +194,7 @@ def test_explain_counts_what_presto_would_misread(hudi_bridge: Call) -> None:
     assert any("as bigint, in microseconds since 1970" in item for item in actual["other_types"])
 
 
+@pytest.mark.long
 def test_explain_on_a_screen_is_short(in_terminal: Callable[..., str]) -> None:
     shown = in_terminal("trino", "explain", str(golden_table("f_types_120")), columns=200)
     assert "contested_rows" in shown

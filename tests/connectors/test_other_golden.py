@@ -15,6 +15,7 @@ from tests.support.golden_cases import GoldenQuery, golden_base_formats, golden_
 from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import MERGED_BY_TRINO, ONE_OF_EACH_KIND, OTHERS, source_of
 from tests.support.polars_rows import differences_in_polars
+from tests.support.strength import one_in
 
 KINDS = {kind for _, kind in ONE_OF_EACH_KIND}
 SNAPSHOTS = {case: name for (case, kind), name in ONE_OF_EACH_KIND.items() if kind == "snapshot"}
@@ -26,7 +27,7 @@ def test_there_are_queries_of_all_kinds_to_all_formats() -> None:
     assert {case.partition("_")[0] for case in SNAPSHOTS} >= {"metadata", "full", "mixed", "tests", "orc", "lance"}
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", one_in(10, OTHERS))
 def test_duckdb(name: str) -> None:
     query, options = OTHERS[name]
     table = HudiTable.open(query.table, options=options)
@@ -39,14 +40,14 @@ def test_duckdb(name: str) -> None:
         assert differences(answer_of(query), connection.sql(f"FROM {view}").to_arrow_table()) == []
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", one_in(10, OTHERS))
 def test_polars(name: str) -> None:
     query, options = OTHERS[name]
     frame = scan_dataset(dataset_of(query, HudiTable.open(query.table, options=options))).collect()
     assert differences_in_polars(answer_of(query), frame.to_arrow()) == []
 
 
-@pytest.mark.parametrize("query", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("query", one_in(4, TABLES.values()), ids=TABLES)
 def test_trino_merges_by_itself_only_over_parquet_with_all_columns(query: GoldenQuery, tmp_path: Path) -> None:
     table = HudiTable.open(query.table, options=source_of(query))
     if query.case in MERGED_BY_TRINO:

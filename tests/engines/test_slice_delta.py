@@ -15,16 +15,11 @@ from hudi_bridge.errors import DataFileGoneError, QueryError
 from hudi_bridge.schema.file_columns import Outcome
 from tests.support.compare import differences
 from tests.support.deviations import ANSWERED
-from tests.support.golden_queries import QUERIES, Key, parametrize_keys
+from tests.support.golden_queries import QUERIES, Key, query_id, representative
+from tests.support.strength import one_in
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
-CASES_PER_GROUP = 1
 SNAPSHOTS = sorted(key for key in ANSWERED if QUERIES[key].kind in ("snapshot", "time_travel"))
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.function is test_base_rows_and_delta_are_the_snapshot:
-        parametrize_keys(metafunc, SNAPSHOTS, CASES_PER_GROUP)
 
 
 def splits_of(key: Key) -> Iterator[RealtimeFileSplit]:
@@ -49,6 +44,7 @@ def as_seen_by_an_engine(split: RealtimeFileSplit, *, use_threads: bool = False)
     return pa.concat_tables(pieces)
 
 
+@pytest.mark.parametrize("key", one_in(5, representative(SNAPSHOTS, 1)), ids=query_id)
 def test_base_rows_and_delta_are_the_snapshot(key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hudi_bridge.readers.merging._MIN_LOG_BYTES_FOR_THREAD", 0)
     for split in splits_of(key):

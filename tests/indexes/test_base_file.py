@@ -13,6 +13,7 @@ from hudi_bridge.indexes.slice_records import HFileInMemory, IndexedHFile, KeyRa
 from hudi_bridge.logformat.hfile_blocks import HFileSource
 from hudi_bridge.storage.storage import Storage
 from tests.logformat.hfile_writer import GZ, NONE, hfile_of_levels
+from tests.support.strength import one_in
 
 KEYS = [f"key{number:04d}" for number in range(0, 400, 2)]
 BLOCKS = [[(key, b"value of " + key.encode()) for key in KEYS[first : first + 5]] for first in range(0, len(KEYS), 5)]
@@ -175,7 +176,7 @@ def test_a_cut_file_is_corrupt(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("byte", [0x00, 0x7F, 0xFF])
+@pytest.mark.parametrize("byte", one_in(3, [0x00, 0x7F, 0xFF]))
 def test_damage_is_an_error_or_changes_only_values(tmp_path: Path, byte: int) -> None:
     data = hfile_of_levels(BLOCKS[:4], 3, 2)
     for position in range(0, len(data), 7):

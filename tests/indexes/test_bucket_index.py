@@ -4,6 +4,7 @@ import pytest
 from hudi_bridge.indexes.candidates import BucketIndex, bucket_of_file_id
 from hudi_bridge.table import HudiTable
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import sorted_column
 
 BUCKETS = {
@@ -24,7 +25,7 @@ def test_records_are_in_the_buckets_of_hudi(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["d_bucket_index_0150", "d_bucket_index_120"])
-@pytest.mark.parametrize("count", ["2", "3", "4", "5"])
+@pytest.mark.parametrize("count", one_in(3, ["2", "3", "4", "5"]))
 def test_a_number_of_buckets_that_is_not_the_tables_is_noticed(case: str, count: str) -> None:
     table = HudiTable.open(str(golden_table(case)), options=BUCKETS | {"hoodie.bucket.index.num.buckets": count})
     keys = sorted_column(table.snapshot().to_table(), "_hoodie_record_key")

@@ -15,6 +15,7 @@ from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 TABLES = ("h_all_indexes_120", "h_column_stats_0150", "h_column_stats_120")
 
@@ -29,7 +30,7 @@ def condition_on_ts(table: HudiTable) -> pc.Expression:
     return pc.field("ts") == pa.scalar(least.as_py(), pa.int64())
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(2, TABLES))
 @pytest.mark.parametrize("switch", [DATA_SKIPPING_KEY, METADATA_TABLE_KEY])
 def test_rows_are_the_same_with_and_without(name: str, switch: str) -> None:
     path = golden_table(name)
@@ -52,7 +53,7 @@ def test_earlier_states_are_read_with_them_too() -> None:
     assert list(earlier.splits()) != []
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(2, TABLES))
 def test_ranges_of_commits_are_read_with_them_too(name: str) -> None:
     path = golden_table(name)
     table, without = HudiTable.open(path), HudiTable.open(path, options={METADATA_TABLE_KEY: "false"})

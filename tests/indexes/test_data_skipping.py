@@ -18,7 +18,7 @@ from hudi_bridge.split_reader import open_reader
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.table import HudiTable
 from tests.support.golden_cases import golden_table
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 
 WITH_STATS = ("h_all_indexes_120", "h_column_stats_0150", "h_column_stats_120")
 
@@ -44,7 +44,7 @@ class Slices:
 SLICES = [(name, read_optimized) for name in WITH_STATS for read_optimized in (False, True)]
 
 
-@pytest.fixture(params=SLICES, scope="module", ids=lambda one: f"{one[0]}{'_ro' if one[1] else ''}")
+@pytest.fixture(params=one_in(2, SLICES), scope="module", ids=lambda one: f"{one[0]}{'_ro' if one[1] else ''}")
 def slices(request: pytest.FixtureRequest) -> Slices:
     return Slices(request.param[0], read_optimized=request.param[1])
 
@@ -124,7 +124,7 @@ def test_ranges_of_the_same_files_are_read_once(slices: Slices, monkeypatch: pyt
     assert read == ["ts", "qty", "ts"]
 
 
-@pytest.mark.parametrize("most_cases", [1, 2, 16])
+@pytest.mark.parametrize("most_cases", one_in(2, [1, 2, 16]))
 def test_values_between_the_ranges_of_files_save_slices(monkeypatch: pytest.MonkeyPatch, most_cases: int) -> None:
     monkeypatch.setattr(data_skipping, "_MOST_CASES", most_cases)
     slices = Slices("h_all_indexes_120", read_optimized=False)
@@ -224,8 +224,10 @@ def test_values_that_count_as_nulls_are_values_unless_it_is_sure(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", ["f_long_strings_120", "f_long_texts_partitions_120", "f_long_texts_row_groups_120"])
-@pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
+@pytest.mark.parametrize(
+    "name", one_in(2, ["f_long_strings_120", "f_long_texts_partitions_120", "f_long_texts_row_groups_120"])
+)
+@pytest.mark.parametrize("query", one_in(2, ["snapshot", "read_optimized"]))
 def test_conditions_on_long_texts_lose_no_row(name: str, query: str) -> None:
     def asked(row_filter: pc.Expression | None) -> pa.Table:
         dataset = getattr(HudiTable.open(golden_table(name)), query)()

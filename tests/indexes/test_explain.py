@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from itertools import starmap
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from hudi_bridge.indexes.metadata_table import INDEX_DEFINITIONS
 from hudi_bridge.splits import table_files
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 KEY = "_hoodie_record_key"
@@ -46,7 +48,7 @@ def files_of(explanation: Explanation) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("case", "options"), CASES)
+@pytest.mark.parametrize(("case", "options"), one_in(4, starmap(pytest.param, CASES)))
 def test_what_remains_is_what_is_opened(case: str, options: Mapping[str, str]) -> None:
     files = CountingFileSystem()
     table = HudiTable.open(str(golden_table(case)), files, options)

@@ -2,6 +2,7 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_queries, golden_table
+from tests.support.strength import one_in
 
 OFF = {"hoodie.metadata.enable": "false"}
 UNFINISHED = ("c_inflight_leftover_0150", "c_inflight_middle_0150")
@@ -84,7 +86,7 @@ def test_golden_tables_have_the_same_splits_of_ranges_by_index_and_by_listing() 
     assert planned > 60
 
 
-@pytest.mark.parametrize("query", ["incremental", "changes"])
+@pytest.mark.parametrize("query", one_in(2, ["incremental", "changes"]))
 def test_ranges_of_commits_list_no_partition(query: str) -> None:
     path = golden_table("h_all_indexes_120")
     listed, rows = {}, {}
@@ -241,7 +243,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", one_in(3, DAMAGES.values()), ids=DAMAGES)
 @pytest.mark.parametrize("case", ["h_bloom_footer_0150", "h_bloom_footer_120"])
 def test_a_damaged_metadata_table_is_told_once_and_files_are_listed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str, damage: Callable[[Path], object]
@@ -324,15 +326,21 @@ def test_a_table_without_metadata_table_is_listed_without_a_warning(caplog: pyte
     assert "metadata" not in caplog.text
 
 
-@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "of another table"])
+@pytest.mark.parametrize("damage", one_in(2, ["gone", "empty", "cut", "of another table"]))
 @pytest.mark.parametrize(
     ("case", "partition"),
-    [
-        ("h_bloom_footer_0150", "files"),
-        ("h_record_index_0150", "record_index"),
-        ("h_column_stats_120", "column_stats"),
-        ("h_secondary_index_updated_120", "secondary_index_idx_city"),
-    ],
+    one_in(
+        2,
+        starmap(
+            pytest.param,
+            [
+                ("h_bloom_footer_0150", "files"),
+                ("h_record_index_0150", "record_index"),
+                ("h_column_stats_120", "column_stats"),
+                ("h_secondary_index_updated_120", "secondary_index_idx_city"),
+            ],
+        ),
+    ),
 )
 def test_a_metadata_table_that_lacks_a_file_is_not_believed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str, partition: str, damage: str

@@ -24,7 +24,7 @@ from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 
 TABLES = ("h_all_indexes_120", "h_bloom_mdt_120", "h_column_stats_0150", "h_column_stats_120")
 KEY = "_hoodie_record_key"
@@ -76,7 +76,7 @@ def test_most_base_files_are_left_out(files: BaseFiles) -> None:
     assert False not in files.may_hold(everything)
 
 
-@pytest.mark.parametrize("name", TABLES[1:])
+@pytest.mark.parametrize("name", one_in(2, TABLES[1:]))
 def test_a_look_up_reads_fewer_footers(name: str) -> None:
     reads, rows = [], []
     for options in ({}, {METADATA_TABLE_KEY: "false"}):
@@ -136,7 +136,7 @@ def test_a_range_without_all_row_groups_is_not_known(
 
 
 @pytest.mark.parametrize("partition", ["bloom_filters", "column_stats"])
-@pytest.mark.parametrize("damage", [b"\0", b"\xff"])
+@pytest.mark.parametrize("damage", one_in(2, [b"\0", b"\xff"]))
 def test_damaged_indexes_are_reported_once_and_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, partition: str, damage: bytes
 ) -> None:

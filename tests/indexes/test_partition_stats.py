@@ -20,7 +20,7 @@ from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 
 TABLES = (
     "a_story_v8_102",
@@ -65,7 +65,7 @@ class Partitions:
         return remaining
 
 
-@pytest.fixture(params=TABLES, scope="module")
+@pytest.fixture(params=one_in(5, TABLES), scope="module")
 def partitions(request: pytest.FixtureRequest) -> Partitions:
     return Partitions(request.param)
 

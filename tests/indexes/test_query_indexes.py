@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import cycle
+from itertools import cycle, starmap
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from hudi_bridge.options import DATA_SKIPPING_KEY, METADATA_TABLE_KEY
 from hudi_bridge.splits import table_files
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table, spread
+from tests.support.strength import one_in
 
 KEY = "_hoodie_record_key"
 WITH_RECORD_INDEX = (
@@ -78,7 +79,9 @@ def answered(query: Query, table: HudiTable) -> pa.Table | None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("case", "few_folders"), tuple(zip(WITH_RECORD_INDEX, cycle((-1, 8)))))
+@pytest.mark.parametrize(
+    ("case", "few_folders"), one_in(5, starmap(pytest.param, tuple(zip(WITH_RECORD_INDEX, cycle((-1, 8))))))
+)
 def test_a_look_up_finds_the_rows_of_its_query(case: str, few_folders: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_files, "_FEW_FOLDERS", few_folders)
     tables = [HudiTable.open(golden_table(case), options=options) for options in MODES]

@@ -12,12 +12,15 @@ from hudi_bridge.indexes import record_index
 from hudi_bridge.indexes.record_index import LOCATIONS
 from hudi_bridge.splits import table_files
 from tests.support.golden_cases import golden_random_tables, golden_table
+from tests.support.strength import one_in
 
 FEW = pytest.mark.parametrize("few_folders", [0, 8])
 
 
 @FEW
-@pytest.mark.parametrize("case", ["h_record_index_0150", "h_all_indexes_120", "h_partitioned_record_index_120"])
+@pytest.mark.parametrize(
+    "case", one_in(2, ["h_record_index_0150", "h_all_indexes_120", "h_partitioned_record_index_120"])
+)
 def test_only_the_partitions_of_the_keys_are_listed(
     case: str, few_folders: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from hudi_bridge.table import HudiTable
 from hudi_bridge.timeline.instant_files import CommitMetadata, read_commit_metadata
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 
 TABLES = ("h_secondary_index_120", "h_secondary_index_updated_120", "h_sql_indexes_updated_102")
 UPDATED = TABLES[1]
@@ -48,7 +48,7 @@ class Indexed:
         assert differences(self.rows.filter(row_filter), self.table.snapshot().to_table(filter=row_filter)) == []
 
 
-@pytest.fixture(params=TABLES, scope="module")
+@pytest.fixture(params=one_in(2, TABLES), scope="module")
 def indexed(request: pytest.FixtureRequest) -> Indexed:
     return Indexed(golden_table(request.param))
 
@@ -66,7 +66,7 @@ def test_the_index_has_the_keys_of_each_value(indexed: Indexed) -> None:
     assert keys_with_values(table, INDEX, ["nowhere", "", "City", "$"], by_value=by_value) == []
 
 
-@pytest.mark.parametrize("name", TABLES[1:])
+@pytest.mark.parametrize("name", one_in(2, TABLES[1:]))
 def test_slices_are_saved(name: str) -> None:
     indexed = Indexed(golden_table(name))
     without = HudiTable.open(golden_table(name), options={METADATA_TABLE_KEY: "false"})
@@ -168,7 +168,9 @@ def test_one_of_several_indexes_is_not_used(tmp_path: Path, caplog: pytest.LogCa
     assert "secondary_index_idx_zone" in refused(path, caplog)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"indexDefinitions": 1}', '{"indexDefinitions": {"a": {}}}', None])
+@pytest.mark.parametrize(
+    "text", one_in(4, ["", "[]", "{}", '{"indexDefinitions": 1}', '{"indexDefinitions": {"a": {}}}', None])
+)
 def test_definitions_that_cannot_be_read_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str | None
 ) -> None:

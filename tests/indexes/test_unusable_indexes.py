@@ -17,6 +17,7 @@ from hudi_bridge.options import METADATA_TABLE_KEY
 from hudi_bridge.table import HudiTable
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 Query = Callable[[HudiTable], pa.Table]
 OF_CITY = pc.field("city") == "Moved"
@@ -68,7 +69,7 @@ INDEXES: Mapping[str, tuple[str, Query, Callable[[HudiTable], Mapping[str, str |
 }
 
 
-@pytest.fixture(params=sorted(INDEXES))
+@pytest.fixture(params=one_in(3, sorted(INDEXES)))
 def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(data_skipping, "_FEW_PARTITIONS", 0)
     return str(request.param)

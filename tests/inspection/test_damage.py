@@ -12,6 +12,7 @@ from hudi_bridge.inspection import VIEWS, inspect_all_slices, inspect_log_blocks
 from tests.robustness.damaged_files import FILES, damaged
 from tests.support.compatibility_page import golden_tables
 from tests.support.golden_cases import golden_merger_table, golden_table, spread
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 OF_SNAPSHOT = ("_file_slices", "_files", "_partitions", "_file_sizes", "_overlap", "_key_filters", "_bootstrap")
@@ -20,7 +21,7 @@ DAMAGES = 5
 ROW = {"id": "a", "ts": 1, "value": "x"}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FILES if kind != "schema history"])
+@pytest.mark.parametrize("kind", one_in(4, [kind for kind in FILES if kind != "schema history"]))
 def test_damage_is_a_row(kind: str, tmp_path: Path) -> None:
     case, pattern = FILES[kind]
     table = tmp_path / "table"
@@ -57,7 +58,7 @@ def number_of_problems(shown: pa.Table) -> int:
     return shown.num_rows - shown.column("problem").null_count if "problem" in shown.schema.names else 0
 
 
-@pytest.mark.parametrize("name", [table.name for table in spread(golden_tables(), 60)])
+@pytest.mark.parametrize("name", one_in(7, [table.name for table in spread(golden_tables(), 60)]))
 def test_whole_tables_have_no_problems(name: str) -> None:
     table = HudiTable.open(golden_table(name))
     for suffix, view in VIEWS.items():

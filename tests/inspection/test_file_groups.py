@@ -10,6 +10,7 @@ from hudi_bridge import HudiTable, QueryError
 from hudi_bridge.inspection import ALL_SLICES_SCHEMA, FILE_GROUP_SCHEMA, inspect_all_slices, inspect_file_group
 from tests.support.compatibility_page import golden_tables
 from tests.support.golden_cases import golden_table, spread
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 from tests.timeline.timeline_files import clean
 
@@ -36,7 +37,7 @@ def files_of_snapshot(table: HudiTable) -> Files:
     }
 
 
-@pytest.mark.parametrize("name", [table.name for table in spread(golden_tables(), 60)])
+@pytest.mark.parametrize("name", one_in(5, [table.name for table in spread(golden_tables(), 60)]))
 def test_the_current_slices_are_those_of_a_snapshot_and_no_file_is_left_out(name: str) -> None:
     folder = golden_table(name)
     table = HudiTable.open(folder)

@@ -13,6 +13,7 @@ from tests.connectors.damage import copy_with_damaged_logs
 from tests.support.compatibility_page import golden_tables
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_merger_table, golden_table, spread
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, record_positions
 
 REASONS = ("later than", "uncommitted", "rolled back by", "replaced by the block of a log compaction")
@@ -23,7 +24,7 @@ def with_logs() -> list[str]:
     return [table.name for table in golden_tables() if any(golden_table(table.name).rglob(".*.log.*"))]
 
 
-@pytest.mark.parametrize("name", spread(with_logs(), 60))
+@pytest.mark.parametrize("name", one_in(5, spread(with_logs(), 60)))
 def test_what_counts_is_what_a_snapshot_merges(name: str) -> None:
     table = HudiTable.open(golden_table(name))
     blocks = inspect_log_blocks(table)
@@ -40,7 +41,7 @@ def test_what_counts_is_what_a_snapshot_merges(name: str) -> None:
     assert sum(row["kind"] == "damaged" for row in rows) >= skipped.corrupt
 
 
-@pytest.mark.parametrize("name", spread(with_logs(), 30))
+@pytest.mark.parametrize("name", one_in(5, spread(with_logs(), 30)))
 def test_as_many_records_as_the_blocks_say(name: str) -> None:
     table = HudiTable.open(golden_table(name))
     blocks, records = inspect_log_blocks(table), inspect_log_records(table).read_all()

@@ -8,6 +8,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.inspection import VIEWS, filesystem_view, metadata_records, query_timeline
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 OF_LOGS, OF_BASE_FILES = ("_log_blocks", "_log_records"), ("_overlap", "_key_filters")
 WITHOUT_FOLDERS = ("_timeline", "_commits", "_commit_files", "_write_amplification", "_properties")
@@ -21,7 +22,7 @@ def number(folder: Path, *patterns: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["l_storm_120", "d_archived_0150", "h_all_indexes_120"])
-@pytest.mark.parametrize("suffix", VIEWS)
+@pytest.mark.parametrize("suffix", one_in(5, VIEWS))
 def test_a_view_takes_few_requests(name: str, suffix: str) -> None:
     folder, files = golden_table(name), CountingFileSystem()
     table = HudiTable.open(str(folder), filesystem=files)
@@ -57,7 +58,7 @@ def test_what_sql_functions_show_takes_few_requests(name: str) -> None:
     assert view.listings <= len(partitions) + FOLDERS
 
 
-@pytest.mark.parametrize("name", ["d_archived_0150", "h_all_indexes_120"])
+@pytest.mark.parametrize("name", one_in(2, ["d_archived_0150", "h_all_indexes_120"]))
 def test_records_of_the_metadata_table_take_a_request_for_each_of_its_files(name: str) -> None:
     folder, files = golden_table(name), CountingFileSystem()
     table = HudiTable.open(str(folder), filesystem=files)

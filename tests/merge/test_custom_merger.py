@@ -23,6 +23,7 @@ from hudi_bridge.engines import slice_delta
 from hudi_bridge.merge.custom_payload import Row
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_merger_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 STRATEGY = "6d3f0c1e-52a4-4f0b-9a55-0e6b2f7a1c11"
@@ -66,7 +67,7 @@ MERGERS: dict[str, tuple[str, str, RecordMerger]] = {
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", one_in(3, range(5)))
 @pytest.mark.parametrize("name", MERGERS)
 def test_a_merger_in_python_gives_the_rows_that_hudi_gives_with_the_one_in_java(
     name: str, number: int, *, by_class: bool

@@ -22,7 +22,7 @@ from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.fold import FieldMerging, Versions, fold_fields, fold_versions, ordering_ranks, what_versions_are
 from hudi_bridge.merge.ordering import EARLIER, HIGHER, LATER, InLogs, field_source, is_lower, survivor
 from hudi_bridge.merge.rules import DEFAULT_PAYLOAD, EVENT_TIME, PAYLOAD_RULES, FieldFill, MergeRule
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 
 OUTCOMES = st.tuples(*[st.sampled_from((EARLIER, LATER, HIGHER))] * 4)
 IN_LOGS: dict[str, st.SearchStrategy[InLogs]] = {
@@ -53,7 +53,7 @@ def cases(draw: st.DrawFn) -> tuple[Versions, FieldMerging]:
     return versions, FieldMerging(unset={name: flags(1) for name in FIELDS}, newest=frozenset({"meta"}))
 
 
-@pytest.mark.parametrize("narrow", [0, 3, 64])
+@pytest.mark.parametrize("narrow", one_in(3, [0, 3, 64]))
 @pytest.mark.parametrize("name", IN_LOGS)
 def test_folding_equals_the_plain_rules(name: str, narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "_NARROW_ROUND", narrow)

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from itertools import starmap
 
 import pytest
 
 from hudi_bridge.common.imports import how_to_install
+from tests.support.strength import one_in
 
 pytestmark = pytest.mark.extra  # one package is absent, and the others are there
 ENGINES = (
@@ -32,19 +34,25 @@ def imported(module: str, *absent: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("connector", "absent"),
-    [
-        ("duckdb", "duckdb"),
-        ("polars", "polars"),
-        ("daft", "daft"),
-        ("dask", "dask"),
-        ("dbt", "dbt"),
-        ("dbt", "duckdb"),
-        ("ray", "ray"),
-        ("spark", "pyspark"),
-        ("iceberg", "pyiceberg"),
-        ("iceberg", "starlette"),
-        ("iceberg", "uvicorn"),
-    ],
+    one_in(
+        4,
+        starmap(
+            pytest.param,
+            [
+                ("duckdb", "duckdb"),
+                ("polars", "polars"),
+                ("daft", "daft"),
+                ("dask", "dask"),
+                ("dbt", "dbt"),
+                ("dbt", "duckdb"),
+                ("ray", "ray"),
+                ("spark", "pyspark"),
+                ("iceberg", "pyiceberg"),
+                ("iceberg", "starlette"),
+                ("iceberg", "uvicorn"),
+            ],
+        ),
+    ),
 )
 def test_a_connector_without_its_engine_says_which_extra_to_install(connector: str, absent: str) -> None:
     done = imported(f"hudi_bridge.connectors.{connector}", absent)

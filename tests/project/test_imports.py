@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+from itertools import starmap
 from types import ModuleType
 
 import pytest
@@ -14,6 +15,7 @@ import hudi_bridge
 from hudi_bridge import tools
 from hudi_bridge.cli.app import _COMMANDS
 from tests.support.golden_cases import golden_trips
+from tests.support.strength import one_in
 
 OPEN = "from hudi_bridge import HudiTable; table = HudiTable.open(sys.argv[1])"
 
@@ -78,11 +80,17 @@ def test_the_help_of_the_command_line_imports_no_command() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the C library and huge pages of Linux")
 @pytest.mark.parametrize(
     ("given", "pool", "is_disabled"),
-    [
-        ({}, "system", 1),
-        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc", 1),
-        ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc", "MIMALLOC_ALLOW_THP": "1"}, "mimalloc", 0),
-    ],
+    one_in(
+        3,
+        starmap(
+            pytest.param,
+            [
+                ({}, "system", 1),
+                ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc", 1),
+                ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc", "MIMALLOC_ALLOW_THP": "1"}, "mimalloc", 0),
+            ],
+        ),
+    ),
 )
 def test_the_command_line_allocates_sparingly_unless_it_is_told_otherwise(
     given: dict[str, str], pool: str, is_disabled: int

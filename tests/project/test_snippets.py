@@ -15,7 +15,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 LINKED = (*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "tests/golden/README.md")
 
 
-@pytest.mark.parametrize("page", one_in(4, MINE))
+@pytest.mark.parametrize("page", one_in(10, MINE))
 def test_the_blocks_of_a_page_do_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     session = Session.of(tmp_path)

@@ -18,13 +18,13 @@ from tests.properties import histories
 from tests.properties.filtered_tables import TABLES, tables, write
 from tests.properties.histories import STEPS, History, Step
 from tests.support.compare import differences
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import TableWriter
 
 CONDITIONS = 4
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
     @settings(max_examples=examples(5), deadline=None)
     @given(pieces=tables(), seed=st.integers(0, 1 << 32))
@@ -49,8 +49,8 @@ def test_conditions_mean_what_they_mean_on_rows_in_memory(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("is_in_folder", [False, True])
-@pytest.mark.parametrize("name", histories.TABLES)
+@pytest.mark.parametrize("is_in_folder", one_in(2, [False, True]))
+@pytest.mark.parametrize("name", one_in(3, histories.TABLES))
 def test_views_follow_a_table_and_merge_again_what_has_changed(name: str, *, is_in_folder: bool) -> None:
     version, options = histories.TABLES[name]
 

@@ -22,8 +22,8 @@ from tests.support.table_writer import TableWriter
 KEYS = st.lists(st.sampled_from(["k0", "k1", "k2", "k3", "k4", "k9"]), max_size=3)
 
 
-@pytest.mark.parametrize("kind", sorted(TABLES))
-@settings(max_examples=8, deadline=None)
+@pytest.mark.parametrize("kind", one_in(3, sorted(TABLES)))
+@settings(max_examples=examples(8), deadline=None)
 @given(steps=STEPS, keys=KEYS, value=st.sampled_from([None, "a", "base"]))
 def test_a_look_up_is_a_filter(kind: str, steps: list[Step], keys: list[str], value: str | None) -> None:
     version, options = TABLES[kind]

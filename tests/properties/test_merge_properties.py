@@ -28,7 +28,7 @@ from tests.properties.merge_reference import (
     tables_of_entries,
     write,
 )
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import Row
 
 TABLES = {**OF_MODES, **tables_of_entries()}
@@ -37,7 +37,7 @@ OF_PRECEDENCES = {**OF_MODES, **{name: table_of(entry, min(entry.releases)) for 
 """Some of them, with each precedence."""
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_merging_equals_the_plain_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The tables are small, so that no key would be left to the rounds.
     monkeypatch.setattr(fold, "_NARROW_ROUND", 1)
@@ -63,7 +63,7 @@ def test_partial_updates_equal_the_plain_rules(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", OF_PRECEDENCES)
+@pytest.mark.parametrize("name", one_in(4, OF_PRECEDENCES))
 def test_cutting_the_same_records_into_other_blocks_and_files_changes_nothing(name: str) -> None:
     table = OF_PRECEDENCES[name]
 
@@ -77,7 +77,7 @@ def test_cutting_the_same_records_into_other_blocks_and_files_changes_nothing(na
     check()
 
 
-@pytest.mark.parametrize("name", OF_PRECEDENCES)
+@pytest.mark.parametrize("name", one_in(4, OF_PRECEDENCES))
 def test_logs_that_outgrow_their_memory_are_merged_in_parts(name: str) -> None:
     table = OF_PRECEDENCES[name]
 

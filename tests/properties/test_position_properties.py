@@ -18,7 +18,7 @@ from hudi_bridge import HudiTable
 from hudi_bridge.readers.log_scan import LogScan
 from tests.support.compare import differences
 from tests.support.slice_reads import slice_read
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 MODES = {
@@ -63,7 +63,7 @@ def histories(draw: st.DrawFn) -> tuple[list[int], list[Write]]:
     return base, writes
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", one_in(2, MODES))
 def test_positions_change_nothing(mode: str) -> None:
     @settings(max_examples=examples(40), deadline=None)
     @example(([1, 1, 1], [Write(places=(0, 2), ordering=(2, 0), values=("new", "new"))]))
@@ -76,7 +76,7 @@ def test_positions_change_nothing(mode: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", one_in(2, MODES))
 def test_positions_in_another_base_file_are_ignored(mode: str) -> None:
     @settings(max_examples=examples(20), deadline=None)
     @given(histories(), st.data())
@@ -90,8 +90,8 @@ def test_positions_in_another_base_file_are_ignored(mode: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("log_memory_bytes", [None, 300])
+@pytest.mark.parametrize("mode", one_in(2, MODES))
+@pytest.mark.parametrize("log_memory_bytes", one_in(2, [None, 300]))
 def test_rows_of_equal_keys_are_merged_as_if_their_keys_were_distinct(mode: str, log_memory_bytes: int | None) -> None:
     @settings(max_examples=examples(40), deadline=None)
     @example(([1, 1, 1], [Write(places=(0, 2), ordering=(2, 2), values=("new", "new"))]), ["k0", "k1", "k0"])

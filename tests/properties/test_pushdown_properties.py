@@ -76,7 +76,7 @@ def ranges(table: HudiTable) -> list[HudiDataset]:
     ]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_pushing_a_filter_down_changes_nothing(name: str) -> None:
     @settings(max_examples=examples(5), deadline=None)
     @given(pieces=tables(), filters=st.lists(FILTERS, min_size=2, max_size=5), data=st.data())

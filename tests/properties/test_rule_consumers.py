@@ -45,7 +45,7 @@ from tests.properties.merge_reference import (
     tables_of_entries,
     write,
 )
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import Row
 
 TABLES = tables_of_entries()
@@ -135,7 +135,7 @@ def check(table: Table, base: Sequence[Row], log: Sequence[Change]) -> None:
             consumer(written)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(6, TABLES))
 def test_all_consumers_agree_on_every_entry(name: str) -> None:
     table = TABLES[name]
 
@@ -197,7 +197,7 @@ def invented(rule: MergeRule) -> PayloadRule:
     return PayloadRule(payload="InventedPayload", releases=frozenset(Release), rule=rule, source="none")
 
 
-@pytest.mark.parametrize("release", Release)
+@pytest.mark.parametrize("release", one_in(2, Release))
 def test_an_entry_is_all_that_a_new_payload_takes(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     known = rules.PAYLOAD_RULES
     plainest = table_of(invented(MergeRule(precedence=rules.COMMIT_TIME, delete_marker=("op", "gone"))), release)

@@ -22,6 +22,7 @@ from hudi_bridge.readers.block_decoder import BlockDecoder, adjacent_groups
 from hudi_bridge.readers.log_scan import LogScan
 from tests.support.compare import differences
 from tests.support.slice_reads import slice_read
+from tests.support.strength import one_in
 from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 FIELDS = (("id", "string"), ("ts", "long"), ("value", "string"), ("note", "string"))
@@ -99,7 +100,7 @@ def answers(table: HudiTable) -> Sequence[pa.Table]:
     )
 
 
-@pytest.mark.parametrize("with_positions", [False, True])
+@pytest.mark.parametrize("with_positions", one_in(2, [False, True]))
 @pytest.mark.parametrize("log_memory", [None, 300])
 def test_rows_are_those_of_blocks_that_are_decoded_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_positions: bool, log_memory: int | None

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError, tools
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 NO_META = {"hoodie.populate.meta.fields": "false"}
@@ -63,7 +64,7 @@ def written(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", one_in(3, KEYS))
 def test_a_key_is_the_text_that_java_has_of_what_spark_holds(name: str, version: int, tmp_path: Path) -> None:
     kind, values, texts = KEYS[name]
     table = written(tmp_path / "t", kind, values, texts[1], version=version)

@@ -36,6 +36,7 @@ from tests.support.overlapping_writes import (
     times_by_key,
     touch,
 )
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 GOLDEN = [
@@ -60,7 +61,7 @@ def archived_times(folder: Path) -> dict[str, str]:
     return {row["instantTime"]: row["completionTime"] for row in rows}
 
 
-@pytest.mark.parametrize("key", GOLDEN, ids=[QUERIES[key].name for key in GOLDEN])
+@pytest.mark.parametrize("key", one_in(7, GOLDEN), ids=[QUERIES[key].name for key in GOLDEN])
 def test_golden_rows_are_the_same_and_have_the_times_that_the_timeline_names(key: tuple[str, int]) -> None:
     query = QUERIES[key]
     plain = dataset_of(query, HudiTable.open(str(query.table)))
@@ -247,7 +248,7 @@ def test_splits_of_changes_give_the_times(tmp_path: Path) -> None:
     assert not differences(expected, pa.concat_tables(rows))
 
 
-@pytest.mark.parametrize("parts", [1, 3, 256])
+@pytest.mark.parametrize("parts", one_in(2, [1, 3, 256]))
 def test_consecutive_filters_divide_the_rows(monkeypatch: pytest.MonkeyPatch, parts: int) -> None:
     monkeypatch.setattr(completion_times, "_MOST_PARTS", parts)
     rows = opened(golden_table(LAYOUT_2)).snapshot()

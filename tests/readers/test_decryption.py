@@ -39,6 +39,7 @@ from tests.support.encryption import COLUMNS, FORMS, WHOLE, decryption, encrypt_
 from tests.support.golden_cases import golden_bootstrapped, golden_queries, golden_table
 from tests.support.golden_queries import dataset_of
 from tests.support.other_golden import source_of
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 CASES = ("a_story_v9_120", "a_story_v6_0150", "d_compacted_only_102", "i_cdc_120", "b_late_rows_v6_by102")
@@ -75,8 +76,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied(STORY, tmp_path_factory.mktemp("story"), COLUMNS)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("form", one_in(2, FORMS))
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_rows_are_those_of_the_files_before(name: str, form: str, tmp_path: Path) -> None:
     folder = copied(name, tmp_path, form)
     before, table = HudiTable.open(golden_table(name)), opened(folder)
@@ -88,7 +89,7 @@ def test_rows_are_those_of_the_files_before(name: str, form: str, tmp_path: Path
         assert dataset.count_rows(filter=query.expression) == expected.num_rows
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", one_in(2, FORMS))
 def test_changes_are_those_of_the_files_before(form: str, tmp_path: Path) -> None:
     before, table = HudiTable.open(golden_table("i_cdc_120")), opened(copied("i_cdc_120", tmp_path, form))
     assert CHANGES
@@ -123,7 +124,7 @@ READS: dict[str, Callable[[HudiTable], pa.Table]] = {
 }
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", one_in(3, READS))
 def test_whatever_reads_in_this_process_has_the_keys(story: Path, read: str) -> None:
     expected = READS[read](HudiTable.open(golden_table(STORY)))
     assert expected.num_rows

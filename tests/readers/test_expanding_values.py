@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, decode_parquet_block
 from hudi_bridge.logformat.parquet_dictionaries import DictionaryPage, DictionaryValues
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 ROWS, TEXT_BYTES = 3_000, 1_000_000
@@ -30,7 +31,7 @@ def referring(value: Any, kind: pa.DataType | None = None, rows: int = ROWS) -> 
     return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value], kind))
 
 
-@pytest.fixture(params=["value", "_hoodie_record_key"])
+@pytest.fixture(params=one_in(2, ["value", "_hoodie_record_key"]))
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A table of one base file, which has a column of such values, and a log."""
     writer = TableWriter(folder=tmp_path / "t", version=9).create()
@@ -58,7 +59,7 @@ def test_batches_are_bounded_by_what_they_expand_to(table: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("what", ["count_rows()", "to_table(columns=['ts']).num_rows"])
+@pytest.mark.parametrize("what", one_in(2, ["count_rows()", "to_table(columns=['ts']).num_rows"]))
 def test_reads_stay_within_memory(table: Path, what: str) -> None:
     program = (
         "import sys; from hudi_bridge import HudiTable; "
@@ -88,7 +89,7 @@ def test_usual_values_are_read_as_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.binary(TEXT_BYTES)])
+@pytest.mark.parametrize("kind", one_in(3, [pa.string(), pa.binary(), pa.binary(TEXT_BYTES)]))
 def test_long_values_make_batches_short(tmp_path: Path, kind: pa.DataType) -> None:
     values, chunks = values_of(tmp_path / "f.parquet", {"t": referring(b"v" * TEXT_BYTES, kind)})
     assert 1 <= values.max_rows(chunks, ROWS) <= MOST_BYTES // TEXT_BYTES
@@ -160,6 +161,7 @@ def test_no_more_is_read_than_it_takes_to_know() -> None:
     assert file.sizes == before
 
 
+@pytest.mark.long
 @pytest.mark.heavy
 def test_many_columns_with_harmless_dictionaries_make_no_short_batches() -> None:
     texts = {f"c{number}": [f"{row % 300:08}" for row in range(20_000)] for number in range(200)}
@@ -167,7 +169,7 @@ def test_many_columns_with_harmless_dictionaries_make_no_short_batches() -> None
     assert values.max_rows(chunks, 20_000) == 20_000
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+@pytest.mark.parametrize("compression", one_in(2, ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]))
 def test_lengths_are_known_in_every_compression(compression: str) -> None:
     texts = pa.array([f"a text {number}" for number in range(40_000)])
     _, values, chunks = counting(pa.table({"t": texts}), compression=compression)

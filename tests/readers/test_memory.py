@@ -6,7 +6,7 @@ import time
 import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -22,6 +22,7 @@ from hudi_bridge.logformat.block import LogBlock
 from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
 from tests.support.lsm_tables import LSM_TREE, opened
+from tests.support.strength import one_in
 from tests.support.table_writer import META_FIELDS, TableWriter, at
 
 MB = 1 << 20
@@ -81,7 +82,7 @@ def table_of(
     return table
 
 
-@pytest.mark.parametrize(("groups", "logged"), [(1, 0), (1, 3000), (4, 3000)])
+@pytest.mark.parametrize(("groups", "logged"), one_in(3, starmap(pytest.param, [(1, 0), (1, 3000), (4, 3000)])))
 def test_a_stream_of_a_large_file_takes_little_memory(groups: int, logged: int, tmp_path: Path) -> None:
     rows = 160 * ROWS_OF_A_MB
     table = table_of(tmp_path, 1, 160, row_group_size=rows // groups, logged=logged)
@@ -90,6 +91,7 @@ def test_a_stream_of_a_large_file_takes_little_memory(groups: int, logged: int, 
     assert actual == [rows]
 
 
+@pytest.mark.long
 def test_a_stream_of_many_slices_takes_little_memory(tmp_path: Path) -> None:
     table = table_of(tmp_path, 16, 10, row_group_size=1 << 20)
     actual: list[int] = []
@@ -109,7 +111,7 @@ def test_a_few_rows_of_a_large_file_take_little_memory(tmp_path: Path) -> None:
     assert actual == [1, 1]
 
 
-@pytest.mark.parametrize("logged", [0, 1000])
+@pytest.mark.parametrize("logged", one_in(2, [0, 1000]))
 def test_the_rows_of_a_filter_take_no_more_in_a_table_than_in_a_stream(logged: int, tmp_path: Path) -> None:
     table = table_of(tmp_path, 4, 24, row_group_size=1 << 20, logged=logged)
     passes = pc.ends_with(pc.field("id"), "77")
@@ -135,7 +137,7 @@ def test_a_large_read_has_arrow_give_back_what_it_keeps(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("is_left_early", [False, True])
+@pytest.mark.parametrize("is_left_early", one_in(2, [False, True]))
 def test_the_memory_for_logs_is_kept_and_no_file_stays(
     is_left_early: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +173,7 @@ def test_the_memory_for_logs_is_kept_and_no_file_stays(
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.heavy
 def test_the_memory_for_logs_is_kept_where_most_values_are_null(tmp_path: Path) -> None:
     fields = (("id", "string"), ("ts", "long"), *((f"n{number}", "long") for number in range(400)))

@@ -23,6 +23,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_case
 from tests.support.slice_reads import slice_read
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, record_positions
 
 TABLES = (
@@ -40,7 +41,7 @@ TABLES = (
 )
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_merging_in_parts_gives_the_same_rows(name: str) -> None:
     path = str(golden_case(name) / "table")
     whole, parts = HudiTable.open(path), HudiTable.open(path, log_memory_bytes=300)
@@ -59,7 +60,7 @@ def read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
     return contents
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_contents_that_are_read_in_pieces_have_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     splits = HudiTable.open(str(golden_case(name) / "table")).splits()
     expected = [open_reader(split).to_table() for split in splits]
@@ -77,6 +78,7 @@ def outcome(split: RealtimeFileSplit) -> list[dict[str, object]] | str:
         return str(error)
 
 
+@pytest.mark.long
 def test_damage_is_told_in_the_same_words_where_contents_are_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +130,7 @@ def test_merging_by_position_gives_the_same_rows_as_by_key(name: str, monkeypatc
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(6, TABLES))
 def test_decoding_columns_of_log_records_late_gives_the_same_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = HudiTable.open(str(golden_case(name) / "table")).snapshot()
     rows = dataset.to_table()

@@ -25,6 +25,7 @@ from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import Row, TableWriter, at, record_positions
 
 # Tables with several small slices: by position and by key, with partitions in the path, several releases, and columns
@@ -76,7 +77,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[RealtimeFileSplit]:
     return actual
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_slices_have_the_same_rows_together_as_alone(name: str, alone: list[RealtimeFileSplit]) -> None:
     slices = slices_of(golden_table(name))
     assert len(slices) > 2
@@ -90,7 +91,7 @@ def test_slices_have_the_same_rows_together_as_alone(name: str, alone: list[Real
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", [*TABLES, "e_virtual_keys_120", "b_sql_partial_120"])
+@pytest.mark.parametrize("name", one_in(4, [*TABLES, "e_virtual_keys_120", "b_sql_partial_120"]))
 def test_rows_of_keys_are_the_same_together_as_alone(name: str, alone: list[RealtimeFileSplit]) -> None:
     slices = slices_of(golden_table(name))
     storage, context = slices[0].context.open_storage(), slices[0].context

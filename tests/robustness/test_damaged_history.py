@@ -3,12 +3,14 @@
 import random
 import shutil
 from collections.abc import Iterator
+from itertools import starmap
 from pathlib import Path
 
 import pytest
 
 from hudi_bridge import HudiReadError, HudiTable
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import sorted_column
 
 _DAMAGES_A_FILE = 8
@@ -25,11 +27,17 @@ def damaged(data: bytes, chance: random.Random) -> Iterator[bytes]:
 
 @pytest.mark.parametrize(
     ("case", "file"),
-    [
-        ("d_archived_0150", "archived/.commits_.archive.2_1-0-1"),
-        ("d_archived_120", "timeline/history/manifest_10"),
-        ("d_archived_120", "timeline/history/_version_"),
-    ],
+    one_in(
+        2,
+        starmap(
+            pytest.param,
+            [
+                ("d_archived_0150", "archived/.commits_.archive.2_1-0-1"),
+                ("d_archived_120", "timeline/history/manifest_10"),
+                ("d_archived_120", "timeline/history/_version_"),
+            ],
+        ),
+    ),
 )
 def test_a_range_is_whole_or_an_error(case: str, file: str, tmp_path: Path) -> None:
     folder = shutil.copytree(golden_table(case), tmp_path / "table")

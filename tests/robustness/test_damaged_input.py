@@ -19,6 +19,7 @@ from hudi_bridge.logformat.parquet import decode_parquet_block
 from tests.robustness.bombs import BOMBS
 from tests.robustness.damaged_files import FILES, damaged
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 Query = Callable[[HudiTable], pa.Table]
@@ -62,7 +63,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", one_in(4, FILES))
 def test_damage_never_escapes_the_error_tree(tmp_path: Path, kind: str) -> None:
     (case, pattern), query = FILES[kind], QUERIES.get(kind, snapshot)
     table = tmp_path / "table"
@@ -152,6 +153,7 @@ def test_rows_of_a_base_file_are_counted(tmp_path: Path) -> None:
     assert short
 
 
+@pytest.mark.long
 def test_bombs_are_refused_by_a_process_that_lives_on() -> None:
     command = [sys.executable, "-m", "tests.robustness.bombs"]
     actual = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

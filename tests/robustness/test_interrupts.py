@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.golden_cases import golden_table
 
 _TABLES = ("c_rollback_block_0150", "a_story_v9_120")
 _REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 def test_interrupts_leave_no_thread_and_no_hang() -> None:
     folders = [str(golden_table(name)) for name in _TABLES]
     command = [sys.executable, "-m", "tests.robustness.interrupted_reads", "60", *folders]

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from hudi_bridge.storage.masking import Location
 from hudi_bridge.storage.ranges import RangesOfHandles
 from hudi_bridge.storage.storage import Storage
 from tests.robustness.failing_files import FAULTS, SHORT, Faults, failing, is_named
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 
@@ -78,8 +80,8 @@ def asked(table: Path, query: Callable[[HudiTable], pa.Table], faults: Faults) -
         return error
 
 
-@pytest.mark.parametrize("query", [snapshot, incremental, changes])
-@pytest.mark.parametrize("kind", [*FAULTS, SHORT])
+@pytest.mark.parametrize("query", one_in(2, [snapshot, incremental, changes]))
+@pytest.mark.parametrize("kind", one_in(2, [*FAULTS, SHORT]))
 def test_an_answer_is_right_or_an_error_that_names_the_file(
     table: Path, query: Callable[[HudiTable], pa.Table], kind: str
 ) -> None:
@@ -99,7 +101,9 @@ def test_an_answer_is_right_or_an_error_that_names_the_file(
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hudi-bridge-")]
 
 
-@pytest.mark.parametrize(("kind", "number"), [("io", errno.EIO), ("denied", errno.EACCES), ("own", None)])
+@pytest.mark.parametrize(
+    ("kind", "number"), one_in(2, starmap(pytest.param, [("io", errno.EIO), ("denied", errno.EACCES), ("own", None)]))
+)
 def test_a_failing_read_is_no_damage(table: Path, kind: str, number: int | None) -> None:
     counted = Faults()
     rows(table, snapshot, counted)

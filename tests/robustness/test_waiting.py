@@ -14,6 +14,7 @@ from hudi_bridge import HudiTable, StorageError
 from hudi_bridge.common.threads import call_with_timeout, has_abandoned_call, timeout_seconds
 from hudi_bridge.storage.storage import Storage
 from tests.robustness.failing_files import FailingHandler, Faults, Silent
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ HudiTable.open(sys.argv[1], fs.PyFileSystem(FailingHandler(Told(int(sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("number", [0, 3, 5, 10])
+@pytest.mark.parametrize("number", one_in(4, [0, 3, 5, 10]))
 def test_ctrl_c_ends_a_wait(table: Path, number: int) -> None:
     command = [sys.executable, "-c", SCRIPT, str(table), str(number)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

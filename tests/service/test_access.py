@@ -31,6 +31,7 @@ from hudi_bridge.service.server import IcebergService
 from tests.service.certificates import certificate
 from tests.service.iceberg_service import client, rows, running, service_options, wait_for_line
 from tests.service.oidc_issuer import AUDIENCE, LoopbackIssuer, running_issuer
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 from tests.support.waiting import wait_for
 
@@ -108,7 +109,7 @@ def test_readers_see_what_they_may_read(service: IcebergService) -> None:
     assert everything.table_exists(("hr", "pay"))
 
 
-@pytest.mark.parametrize("path", HIDDEN)
+@pytest.mark.parametrize("path", one_in(2, HIDDEN))
 @pytest.mark.parametrize("prefix", ["", "planned/"])
 def test_what_a_reader_may_not_see_is_like_what_is_not_there(service: IcebergService, path: str, prefix: str) -> None:
     hidden = asked(service, prefix + path, "of-eu")

@@ -38,6 +38,7 @@ from tests.connectors.iceberg.asking import (
 from tests.service.google_store import GoogleStore, google_store
 from tests.service.iceberg_service import client, rows, service_options, wait_for_line
 from tests.support.compare import differences
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter
 
 PLACES = ("gs://lake/t",)
@@ -118,7 +119,7 @@ def status_of(store: GoogleStore, token: str, method: str, path: str, query: str
             return error.code
 
 
-@pytest.mark.parametrize("warehouse", [{}, {"warehouse": "planned"}])
+@pytest.mark.parametrize("warehouse", one_in(2, [{}, {"warehouse": "planned"}]))
 def test_a_client_reads_with_the_token_that_it_gets(
     serve: Serve, store: GoogleStore, tables: dict[str, TableWriter], tmp_path: Path, warehouse: dict[str, str]
 ) -> None:
@@ -180,7 +181,7 @@ def test_only_those_who_ask_get_tokens_and_they_know_when_they_end(
     }
 
 
-@pytest.mark.parametrize("prefix", ["", "planned/"])
+@pytest.mark.parametrize("prefix", one_in(2, ["", "planned/"]))
 def test_tokens_are_given_again_until_half_of_their_time_is_over(
     serve: Serve, store: GoogleStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:

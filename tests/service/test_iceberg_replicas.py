@@ -22,6 +22,7 @@ KILLS = 6
 FAR_SECONDS = 4 * 3600.0
 
 
+@pytest.mark.long
 def test_services_that_are_killed_at_any_time_give_right_answers(
     table: TableWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

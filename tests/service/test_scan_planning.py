@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -28,6 +29,7 @@ from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, Key, parametrize_keys
 from tests.support.moved_partitions import MOVED_KEYS, moved
+from tests.support.strength import one_in
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.support.waiting import wait_for
 
@@ -280,18 +282,28 @@ def test_statistics_of_all_types_can_be_asked_for(golden: RestCatalog) -> None:
 
 @pytest.mark.parametrize(
     ("body", "status", "kind"),
-    [
-        (b"{", 400, "BadRequestException"),
-        (b'{"filter": ' + b'{"type":"not","child":' * 5_000 + b"true" + b"}" * 5_001, 400, "BadRequestException"),
-        (b" " * (1 << 20) + b"{}", 400, "BadRequestException"),
-        (b'{"filter": {"type":"eq","term":"ts","value":NaN}}', 400, "BadRequestException"),
-        (b'{"filter": {"type":"lt","term":"ts","value":-Infinity}}', 400, "BadRequestException"),
-        (b'{"filter": {"type":"lt","term":"ts","value":1e400}}', 400, "BadRequestException"),
-        (b'{"filter": {"type":"eq","term":"id","value":"\\ud800"}}', 400, "BadRequestException"),
-        (b'{"filter": {"type":"eq","term":"\\udfff","value":1}}', 400, "BadRequestException"),
-        (b'{"snapshot-id": 5}', 400, "BadRequestException"),
-        (b'{"start-snapshot-id": 1, "end-snapshot-id": 2}', 406, "UnsupportedOperationException"),
-    ],
+    one_in(
+        3,
+        starmap(
+            pytest.param,
+            [
+                (b"{", 400, "BadRequestException"),
+                (
+                    b'{"filter": ' + b'{"type":"not","child":' * 5_000 + b"true" + b"}" * 5_001,
+                    400,
+                    "BadRequestException",
+                ),
+                (b" " * (1 << 20) + b"{}", 400, "BadRequestException"),
+                (b'{"filter": {"type":"eq","term":"ts","value":NaN}}', 400, "BadRequestException"),
+                (b'{"filter": {"type":"lt","term":"ts","value":-Infinity}}', 400, "BadRequestException"),
+                (b'{"filter": {"type":"lt","term":"ts","value":1e400}}', 400, "BadRequestException"),
+                (b'{"filter": {"type":"eq","term":"id","value":"\\ud800"}}', 400, "BadRequestException"),
+                (b'{"filter": {"type":"eq","term":"\\udfff","value":1}}', 400, "BadRequestException"),
+                (b'{"snapshot-id": 5}', 400, "BadRequestException"),
+                (b'{"start-snapshot-id": 1, "end-snapshot-id": 2}', 406, "UnsupportedOperationException"),
+            ],
+        ),
+    ),
 )
 def test_requests_that_cannot_be_answered_are_refused(
     service: IcebergService, body: bytes, status: int, kind: str
@@ -317,15 +329,21 @@ def test_other_clients_are_not_told_of_plans(service: IcebergService) -> None:
 
 @pytest.mark.parametrize(
     ("release", "is_told"),
-    [
-        ("Apache Iceberg 1.9.1 (commit f40208a)", False),
-        ("Apache Iceberg 1.10.0", False),
-        ("Apache Iceberg 1.12.0 (commit 0)", True),
-        ("Apache Iceberg 2.0.0", True),
-        ("PyIceberg 0.10.0", False),
-        ("PyIceberg 0.12.0", True),
-        ("another client 1.0", True),
-    ],
+    one_in(
+        4,
+        starmap(
+            pytest.param,
+            [
+                ("Apache Iceberg 1.9.1 (commit f40208a)", False),
+                ("Apache Iceberg 1.10.0", False),
+                ("Apache Iceberg 1.12.0 (commit 0)", True),
+                ("Apache Iceberg 2.0.0", True),
+                ("PyIceberg 0.10.0", False),
+                ("PyIceberg 0.12.0", True),
+                ("another client 1.0", True),
+            ],
+        ),
+    ),
 )
 def test_releases_that_know_no_plans_get_merged_tables(service: IcebergService, release: str, is_told: bool) -> None:
     request = urllib.request.Request(
@@ -381,6 +399,7 @@ def test_slices_are_built_again_when_their_files_are_gone_and_kept_over_a_restar
         assert built(service) == 2
 
 
+@pytest.mark.long
 def test_files_that_no_client_was_given_lately_are_removed(
     many: TableWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +471,7 @@ def test_base_files_with_columns_that_no_schema_has_are_rewritten(tmp_path: Path
         assert "/scratch/" in path
 
 
+@pytest.mark.long
 def test_everything_is_scanned_if_the_filter_is_always_true(service: IcebergService) -> None:
     table = planned(service).load_table("default.many")
     assert rows(table, limit=3).num_rows == 3

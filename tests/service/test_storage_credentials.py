@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,6 +46,7 @@ from tests.connectors.iceberg.asking import (
 from tests.service.guarded_store import EXTERNAL_ID, REGION, GuardedStore, guarded_store
 from tests.service.iceberg_service import client, rows, service_options, wait_for_line
 from tests.support.compare import differences
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter
 
 NOBODY = {
@@ -139,7 +141,9 @@ def can(call: Callable[..., Any], path: str, **more: Any) -> bool:
 
 
 # By the part before the question mark, the credentials would open another table, or all of the lake.
-@pytest.mark.parametrize(("name", "escaped"), [("hr?x", "hr${?}x"), ("?", "${?}"), ("sales*", "sales${*}")])
+@pytest.mark.parametrize(
+    ("name", "escaped"), one_in(3, starmap(pytest.param, [("hr?x", "hr${?}x"), ("?", "${?}"), ("sales*", "sales${*}")]))
+)
 def test_signs_in_a_name_do_not_widen_credentials(
     serve: Serve, store: GuardedStore, tmp_path: Path, tables: dict[str, TableWriter], name: str, escaped: str
 ) -> None:
@@ -153,8 +157,8 @@ def test_signs_in_a_name_do_not_widen_credentials(
     assert [item for item in allowed if ":::lake" in item] == [f"arn:aws:s3:::lake/{escaped}/*"]
 
 
-@pytest.mark.parametrize("warehouse", [{}, PLANNED])
-@pytest.mark.parametrize("kind", [rule, static_rule])
+@pytest.mark.parametrize("warehouse", one_in(2, [{}, PLANNED]))
+@pytest.mark.parametrize("kind", one_in(2, [rule, static_rule]))
 def test_a_client_reads_with_the_credentials_that_it_gets(
     serve: Serve,
     store: GuardedStore,
@@ -224,7 +228,7 @@ def test_only_those_who_ask_get_credentials(serve: Serve, store: GuardedStore, t
     }
 
 
-@pytest.mark.parametrize("prefix", ["", "planned/"])
+@pytest.mark.parametrize("prefix", one_in(2, ["", "planned/"]))
 def test_credentials_can_be_asked_for_alone(serve: Serve, store: GuardedStore, tmp_path: Path, prefix: str) -> None:
     service = serve(rule(store, tmp_path))
     config = asked(service, "config?warehouse=planned" if prefix else "config")[1]

@@ -65,7 +65,7 @@ def files_of(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("few_folders", [8, -1])
+@pytest.mark.parametrize("few_folders", one_in(2, [8, -1]))
 @pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_no_query_lacks_rows_of_a_file_that_is_gone_or_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, few_folders: int

@@ -36,7 +36,7 @@ from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.timeline import TableState, Timeline
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
-from tests.support.strength import examples
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, sorted_column
 from tests.timeline.timeline_files import record_type
 
@@ -696,13 +696,16 @@ def test_a_partition_field_within_a_struct_is_read_from_the_files(tmp_path: Path
 
 @pytest.mark.parametrize(
     "case",
-    [
-        "o_custom_kinds_0150",
-        "o_custom_kinds_102",
-        "o_custom_kinds_120",
-        "o_custom_kinds_v6_by120",
-        "o_ordered_partition_120",
-    ],
+    one_in(
+        3,
+        [
+            "o_custom_kinds_0150",
+            "o_custom_kinds_102",
+            "o_custom_kinds_120",
+            "o_custom_kinds_v6_by120",
+            "o_ordered_partition_120",
+        ],
+    ),
 )
 @pytest.mark.parametrize("query_type", [QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED, QueryType.INCREMENTAL])
 def test_filters_on_values_that_paths_format_find_the_rows(case: str, query_type: QueryType) -> None:

@@ -21,6 +21,7 @@ from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.tools.checks.examination import examine
 from hudi_bridge.tools.checks.findings import Severity
 from tests.support.golden_cases import golden_base_formats, golden_table
+from tests.support.strength import one_in
 
 TABLES = (
     "a_story_v6_0150",
@@ -84,7 +85,7 @@ def rows_of(table: pa.Table) -> tuple[pa.Schema, list[str]]:
 
 
 @pytest.mark.parametrize("of_empty_batches", [False, True])
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(4, TABLES))
 def test_queries_return_what_they_return_with_schemas(name: str, of_empty_batches: bool, tmp_path: Path) -> None:
     table = HudiTable.open(without_schemas(name, tmp_path, of_empty_batches=of_empty_batches))
     whole = HudiTable.open(golden_table(name))

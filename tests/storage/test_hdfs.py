@@ -28,6 +28,7 @@ from hudi_bridge.storage.storage import Storage
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
 from tests.support.local_hdfs import LocalHdfs, PanicError, local_hdfs
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 NAMES = ("trips", "a b", "x;y", "what?", "#1", "100%", "a%20b", "é", "a:b", "a@b", "a+b&c=d")
@@ -52,7 +53,7 @@ def values(table: HudiTable) -> list[Any]:
     return sorted_column(table.snapshot().to_table(), "value")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(4, NAMES))
 def test_tables_of_any_name(cluster: LocalHdfs, name: str) -> None:
     write(cluster, f"/lake/{name}")
     table = HudiTable.open(f"{cluster.uri}/lake/{quote(name)}")

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.support.compare import differences
 from tests.support.counting_files import CountingFileSystem
 from tests.support.golden_cases import golden_table
 from tests.support.s3_server import S3Server
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 
 SLICES = 12
@@ -333,7 +335,8 @@ def test_clients_of_arrow_ask_for_the_size_as_well(store: S3Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "rounds"), [("n_merge_every_120", 7), ("h_all_indexes_120", 8), ("w_operation_120", 6)]
+    ("table", "rounds"),
+    one_in(3, starmap(pytest.param, [("n_merge_every_120", 7), ("h_all_indexes_120", 8), ("w_operation_120", 6)])),
 )
 def test_a_plan_asks_for_few_things_one_after_another(table: str, rounds: int) -> None:
     # Arrow asks for the size of each file before it reads it: properties (2), the timeline (1), the newest commit (2).
@@ -401,7 +404,7 @@ def test_what_is_read_first_is_there_before_the_rest_is_asked_for(
     assert traffic.requests["GET"] < SLICES
 
 
-@pytest.mark.parametrize("kind", ["503", "500", "reset", "cut"])
+@pytest.mark.parametrize("kind", one_in(3, ["503", "500", "reset", "cut"]))
 def test_requests_that_fail_for_a_while_are_repeated(store: S3Server, kind: str) -> None:
     table = HudiTable.open(store.uri("lake/trips"))
     list(table.snapshot().splits())
@@ -410,7 +413,7 @@ def test_requests_that_fail_for_a_while_are_repeated(store: S3Server, kind: str)
     assert store.faults == []
 
 
-@pytest.mark.parametrize("kind", ["503", "cut"])
+@pytest.mark.parametrize("kind", one_in(2, ["503", "cut"]))
 def test_an_error_that_stays_names_the_file(store: S3Server, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUDI_BRIDGE_STORE_RETRY_SECONDS", "0.3")
     table = HudiTable.open(store.uri("lake/trips"))

@@ -12,6 +12,7 @@ from hypothesis import settings
 USUAL = 100
 """The default number of examples of Hypothesis."""
 FEWEST = 3
+_Parameter = type(pytest.param())
 
 
 def examples(most: int) -> int:
@@ -20,8 +21,13 @@ def examples(most: int) -> int:
     return max(min(most, FEWEST), most * settings.default.max_examples // USUAL)
 
 
-def one_in(step: int, values: Iterable[str]) -> list[Any]:
-    """The parameters of a test, of which ``make check`` takes one in ``step``; the others are ``long``."""
+def one_in(step: int, values: Iterable[Any]) -> list[Any]:
+    """The parameters of a test, of which ``make check`` takes one in ``step``; the others are ``long``.
+
+    The values of several arguments are given by ``pytest.param``, as are those with an id.
+    """
+    given = [value if isinstance(value, _Parameter) else pytest.param(value) for value in values]
     return [
-        pytest.param(value, marks=() if number % step == 0 else pytest.mark.long) for number, value in enumerate(values)
+        one if number % step == 0 else pytest.param(*one.values, marks=[*one.marks, pytest.mark.long], id=one.id)
+        for number, one in enumerate(given)
     ]

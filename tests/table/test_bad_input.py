@@ -28,6 +28,7 @@ from hudi_bridge.logformat.layout import MAGIC
 from hudi_bridge.timeline.records import parse_record
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 ONE_SLICE = "b_null_ordering_int_120"
 """A table of version 9 with one file slice: a base file and two log files."""
@@ -323,7 +324,7 @@ def test_a_folder_that_leads_back_to_itself_ends(table: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("case", [ONE_SLICE, LAYOUT_1, HFILE_BLOCKS])
+@pytest.mark.parametrize("case", one_in(3, [ONE_SLICE, LAYOUT_1, HFILE_BLOCKS]))
 def test_random_damage_never_escapes_the_error_tree(tmp_path: Path, case: str) -> None:
     table = copy_of(case, tmp_path)
     chance = random.Random(20261121)

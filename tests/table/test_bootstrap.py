@@ -37,6 +37,7 @@ from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_bootstrapped
 from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import DEVIATIONS, source_of
+from tests.support.strength import one_in
 
 QUERIES = {query.name: query for query in golden_bootstrapped()}
 SNAPSHOTS = [name for name, query in QUERIES.items() if query.kind == "snapshot"]
@@ -59,7 +60,7 @@ def opened(copy: Path) -> HudiTable:
     return HudiTable.open(copy / "table", options={BOOTSTRAP_SOURCE_KEY: str(copy / "source")})
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", one_in(5, QUERIES))
 def test_rows_are_those_of_hudi(name: str) -> None:
     query = QUERIES[name]
     actual = differences(answer_of(query), dataset(query).to_table())
@@ -104,19 +105,22 @@ def test_a_table_with_all_records_needs_no_source() -> None:
 
 @pytest.mark.parametrize(
     "row_filter",
-    [
-        pc.field("id") == "k012",
-        pc.field("_hoodie_record_key") == "k012",
-        pc.field("_hoodie_record_key").isin(["k013", "k014", "k044"]),
-        pc.field("part") == "b",
-        pc.field("ts") > 1,
-        (pc.field("price") < 4) & pc.field("place").is_valid(),
-        pc.field("_hoodie_commit_time") == "00000000000001",
-        pc.field("name").is_null(),
-    ],
+    one_in(
+        3,
+        [
+            pc.field("id") == "k012",
+            pc.field("_hoodie_record_key") == "k012",
+            pc.field("_hoodie_record_key").isin(["k013", "k014", "k044"]),
+            pc.field("part") == "b",
+            pc.field("ts") > 1,
+            (pc.field("price") < 4) & pc.field("place").is_valid(),
+            pc.field("_hoodie_commit_time") == "00000000000001",
+            pc.field("name").is_null(),
+        ],
+    ),
     ids=str,
 )
-@pytest.mark.parametrize("columns", [None, ["name"], ["_hoodie_record_key", "place"], ["part"], []], ids=str)
+@pytest.mark.parametrize("columns", one_in(2, [None, ["name"], ["_hoodie_record_key", "place"], ["part"], []]), ids=str)
 @pytest.mark.parametrize("name", ["metadata_v9-0-snapshot", "metadata_v6-1-read_optimized"])
 def test_filters_and_columns(name: str, columns: list[str] | None, row_filter: pc.Expression) -> None:
     actual = dataset(QUERIES[name]).to_table(columns=columns, filter=row_filter)
@@ -149,7 +153,7 @@ def test_engines_do_not_read_base_files_with_meta_columns_only() -> None:
                     _ = base.footer
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(4, SNAPSHOTS))
 def test_duckdb(name: str) -> None:
     query = QUERIES[name]
     with duckdb.connect() as connection:
@@ -162,7 +166,7 @@ def test_duckdb(name: str) -> None:
 
 
 @pytest.mark.parametrize("client", [None, IcebergClient.PRESTO])
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(4, SNAPSHOTS))
 def test_iceberg(name: str, client: IcebergClient | None, tmp_path: Path) -> None:
     query = QUERIES[name]
     published = publish_table(

@@ -30,6 +30,7 @@ from tests.support.compare import differences
 from tests.support.golden_cases import golden_external
 from tests.support.golden_queries import answer_of, dataset_of
 from tests.support.other_golden import WITHOUT_ENDING, WITHOUT_METADATA_TABLE
+from tests.support.strength import one_in
 
 QUERIES = {query.name: query for query in golden_external()}
 TABLES = {query.case: query.table for query in QUERIES.values()}
@@ -59,7 +60,7 @@ def copied(name: str, folder: Path) -> Path:
     return Path(shutil.copytree(TABLES[name], folder / name))
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.parametrize("name", one_in(4, ANSWERED))
 def test_rows_are_those_of_hudi(name: str) -> None:
     assert differences(answer_of(QUERIES[name]), dataset_of(QUERIES[name]).to_table()) == []
 
@@ -96,7 +97,7 @@ def test_a_file_that_hudi_passes_over_is_refused() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, LISTED], ids=["indexed", "listed"])
-@pytest.mark.parametrize("name", [name for name in SNAPSHOTS if QUERIES[name].case != ARCHIVED])
+@pytest.mark.parametrize("name", one_in(3, [name for name in SNAPSHOTS if QUERIES[name].case != ARCHIVED]))
 def test_a_filter_has_the_rows_of_the_snapshot_that_pass(name: str, options: dict[str, str]) -> None:
     table = HudiTable.open(QUERIES[name].table, options=options)
     whole = table.snapshot().to_table()
@@ -152,7 +153,7 @@ def operations(changes: HudiDataset) -> dict[str, list[int]]:
     return {operation: sorted(keys) for operation, keys in actual.items()}
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(4, SNAPSHOTS))
 def test_doctor_takes_external_files_for_those_of_the_table(name: str) -> None:
     findings = tools.doctor(HudiTable.open(QUERIES[name].table), deep=True).findings
     assert [finding for finding in findings if finding.severity in (Severity.ERROR, Severity.WARNING)] == []
@@ -177,7 +178,7 @@ def test_files_beside_external_ones_are_no_part_of_the_table(tmp_path: Path) -> 
     assert HudiTable.open(path, options=LISTED).snapshot().to_table().num_rows == rows.num_rows
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(4, SNAPSHOTS))
 def test_iceberg_and_trino_get_the_files_where_they_are(name: str, tmp_path: Path) -> None:
     query = QUERIES[name]
     published = publish_table(

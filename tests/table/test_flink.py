@@ -15,6 +15,7 @@ from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_flink
 from tests.support.golden_queries import answer_of, dataset_of, parsed
 from tests.support.polars_rows import differences_in_polars
+from tests.support.strength import one_in
 
 
 class Asked(NamedTuple):
@@ -46,7 +47,7 @@ CHANGES = [name for name, one in ANSWERED.items() if one.query.kind == "cdc"]
 ONE_OF_EACH_KIND = list({(ASKED[name].query.case, ASKED[name].query.kind): name for name in ROWS}.values())
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", one_in(4, ROWS))
 def test_rows_are_those_of_hudi(name: str) -> None:
     asked = ASKED[name]
     actual = dataset_of(asked.query, asked.open()).to_table()
@@ -72,7 +73,7 @@ def test_a_path_that_is_no_time_is_the_text_that_it_is(name: str) -> None:
     assert differences(expected.drop_columns("part"), actual.drop_columns("part")) == []
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+@pytest.mark.parametrize("name", one_in(10, ONE_OF_EACH_KIND))
 def test_duckdb(name: str) -> None:
     query, table = ASKED[name].query, ASKED[name].open()
     with duckdb.connect() as connection:
@@ -85,7 +86,7 @@ def test_duckdb(name: str) -> None:
     assert differences(*as_hudi_has_them(answer_of(query), actual)) == []
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+@pytest.mark.parametrize("name", one_in(10, ONE_OF_EACH_KIND))
 def test_polars(name: str) -> None:
     query = ASKED[name].query
     actual = scan_dataset(dataset_of(query, ASKED[name].open())).collect().to_arrow()

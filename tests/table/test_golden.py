@@ -45,6 +45,7 @@ from tests.support.golden_queries import (
     query_id,
     rows_through_arrow,
 )
+from tests.support.strength import one_in
 
 CASES_PER_GROUP = 6
 WRITE_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
@@ -78,14 +79,14 @@ def test_arrow_rows_are_those_of_hudi(key: Key) -> None:
     assert actual.schema == dataset.schema
 
 
-@pytest.mark.parametrize("key", sorted(DEVIATING), ids=query_id)
+@pytest.mark.parametrize("key", one_in(8, sorted(DEVIATING)), ids=query_id)
 def test_deviations_are_deliberate(key: Key) -> None:
     query = QUERIES[key]
     assert differences(answer_of(query), rows_through_arrow(dataset_of(query), query))
 
 
 @pytest.mark.parametrize(
-    "key", [(case, index) for case, indices in BEGIN_INCLUDED.items() for index in indices], ids=query_id
+    "key", one_in(4, [(case, index) for case, indices in BEGIN_INCLUDED.items() for index in indices]), ids=query_id
 )
 def test_hudi_10_includes_the_begin_of_a_range(key: Key) -> None:
     query = QUERIES[key]
@@ -183,7 +184,7 @@ def test_deletes_of_a_changelog_that_10_wrote_are_those_of_the_same_changes_by_1
     assert differences(data_columns(twin), data_columns(actual)) == []
 
 
-@pytest.mark.parametrize("case", sorted({case for case, _ in QUERIES if case.startswith("w_operation")}))
+@pytest.mark.parametrize("case", one_in(3, sorted({case for case, _ in QUERIES if case.startswith("w_operation")})))
 def test_operations_that_the_properties_do_not_tell_of_are_found_in_the_files(case: str, tmp_path: Path) -> None:
     copy = without_operations_in_properties(case, tmp_path)
     expected, actual = HudiTable.open(golden_table(case)), HudiTable.open(copy)
@@ -233,7 +234,7 @@ def test_what_hudi_refuses_is_refused(key: Key) -> None:
         dataset_of(query)
 
 
-@pytest.mark.parametrize("key", sorted(TWINS), ids=query_id)
+@pytest.mark.parametrize("key", one_in(4, sorted(TWINS)), ids=query_id)
 def test_rows_that_hudi_cannot_read_are_those_of_the_same_operations_in_another_form(key: Key) -> None:
     query, twin = QUERIES[key], QUERIES[TWINS[key]]
     actual = rows_through_arrow(dataset_of(query), query)

@@ -12,6 +12,7 @@ from tests.connectors.iceberg.publishing import FOR_PRESTO, publish
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_nested
 from tests.support.golden_queries import answer_of, dataset_of
+from tests.support.strength import one_in
 
 QUERIES = {query.name: query for query in golden_nested()}
 SNAPSHOTS = {query.case: query for query in QUERIES.values() if query.kind == "snapshot"}
@@ -21,7 +22,7 @@ UNOPENED = "two_levels_of_maps"
 """The table whose base file Trino with Iceberg does not open."""
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", one_in(4, QUERIES))
 def test_rows_are_those_of_hudi(name: str) -> None:
     assert differences(answer_of(QUERIES[name]), dataset_of(QUERIES[name]).to_table()) == []
 
@@ -33,7 +34,7 @@ def test_the_tables_have_all_nested_types_in_all_forms_of_lists() -> None:
     assert columns["of_spark"] == columns["of_spark_legacy"]
 
 
-@pytest.mark.parametrize("case", SNAPSHOTS)
+@pytest.mark.parametrize("case", one_in(4, SNAPSHOTS))
 @pytest.mark.parametrize(
     "rewriting", [Rewriting(), FOR_PRESTO, Rewriting(lists_as_stored=True)], ids=["any", "presto", "as stored"]
 )

@@ -41,7 +41,7 @@ def partition_columns(table: HudiTable, rows: pa.Table) -> list[str]:
     return [name for name in table.config.partition_fields if name in rows.schema.names]
 
 
-@pytest.mark.parametrize("case", one_in(8, CASES))
+@pytest.mark.parametrize("case", one_in(40, CASES))
 def test_no_filter_loses_a_row(case: str) -> None:
     try:
         table = HudiTable.open(golden_table(case))

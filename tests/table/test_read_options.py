@@ -36,6 +36,7 @@ from hudi_bridge.options import (
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_blobs, golden_read_options, golden_table
 from tests.support.read_options import answer_to, is_range
+from tests.support.strength import one_in
 
 QUERIES = {query.name: query for query in golden_read_options()}
 
@@ -57,7 +58,7 @@ DEVIATING = {name for name, query in ANSWERED.items() if by_ids_of_no_commit(que
 BY_COMPLETION_TIMES = {name for name, query in ANSWERED.items() if by_completion_times(query)}
 
 
-@pytest.mark.parametrize("name", sorted(ANSWERED.keys() - DEVIATING - BY_COMPLETION_TIMES))
+@pytest.mark.parametrize("name", one_in(9, sorted(ANSWERED.keys() - DEVIATING - BY_COMPLETION_TIMES)))
 def test_rows_with_an_option_are_those_of_hudi(name: str) -> None:
     answer = ANSWERED[name].answer
     assert answer is not None
@@ -80,7 +81,7 @@ def test_ranges_before_the_first_ids_are_read_by_ids_nevertheless(name: str) -> 
         assert differences(chosen, actual.filter(pc.is_in(actual["_hoodie_record_key"], keys))) == []
 
 
-@pytest.mark.parametrize("name", sorted(BY_COMPLETION_TIMES))
+@pytest.mark.parametrize("name", one_in(5, sorted(BY_COMPLETION_TIMES)))
 def test_what_hudi_answers_by_requested_times_is_answered_so_if_asked(name: str) -> None:
     query, answer = ANSWERED[name], ANSWERED[name].answer
     assert answer is not None
@@ -196,7 +197,7 @@ ENTRANCES: Mapping[str, Entrance] = {
         through_stream,
     )
 }
-PER_ENTRANCE = pytest.mark.parametrize("entrance", ENTRANCES.values(), ids=ENTRANCES.keys())
+PER_ENTRANCE = pytest.mark.parametrize("entrance", one_in(4, ENTRANCES.values()), ids=ENTRANCES.keys())
 
 
 def complaint(capfd: pytest.CaptureFixture[str], error: QueryError) -> str:
@@ -270,7 +271,7 @@ REFUSED_BY = [
 """Places, with the names that they refuse; Spark's format takes the options of single queries."""
 
 
-@pytest.mark.parametrize(("entrance", "name"), REFUSED_BY)
+@pytest.mark.parametrize(("entrance", "name"), one_in(7, REFUSED_BY))
 def test_options_that_are_refused_are_refused_everywhere(
     entrance: Entrance, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

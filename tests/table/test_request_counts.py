@@ -7,6 +7,7 @@ leave out the commits, each of which is read once at most: they name the files t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 
 import pyarrow.compute as pc
 import pytest
@@ -16,6 +17,7 @@ from hudi_bridge.indexes import data_skipping
 from hudi_bridge.splits import table_files
 from tests.support.counting_files import CountingFileSystem, Requests
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 
 ON: Mapping[str, str] = {}
 NO_METADATA = {"hoodie.metadata.enable": "false"}
@@ -152,7 +154,9 @@ def name_of(part: object) -> str:
     return "-".join(f"{name}={value}" for name, value in part.items()) if isinstance(part, Mapping) else str(part)
 
 
-@pytest.mark.parametrize(("table", "options", "query", "most"), OF_MANY_FOLDERS, ids=name_of)
+@pytest.mark.parametrize(
+    ("table", "options", "query", "most"), one_in(3, starmap(pytest.param, OF_MANY_FOLDERS)), ids=name_of
+)
 def test_requests_of_tables_with_many_folders(
     monkeypatch: pytest.MonkeyPatch,
     table: str,
@@ -165,7 +169,7 @@ def test_requests_of_tables_with_many_folders(
     test_requests(table, options, query, most)
 
 
-@pytest.mark.parametrize(("table", "options", "query", "most"), CASES, ids=name_of)
+@pytest.mark.parametrize(("table", "options", "query", "most"), one_in(5, starmap(pytest.param, CASES)), ids=name_of)
 def test_requests(table: str, options: Mapping[str, str], query: Callable[[HudiTable], int], most: Count) -> None:
     files = CountingFileSystem()
     opened = HudiTable.open(str(golden_table(table)), files, options)

@@ -12,6 +12,7 @@ from hudi_bridge.tools.checks.findings import Severity
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_rust_writer
 from tests.support.golden_queries import answer_of, dataset_of
+from tests.support.strength import one_in
 
 QUERIES = {query.name: query for query in golden_rust_writer()}
 ANSWERED = [name for name, query in QUERIES.items() if query.answer is not None]
@@ -36,20 +37,20 @@ CONDITIONS = {
 """By column; of each, some files have rows that pass and some have none."""
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.parametrize("name", one_in(5, ANSWERED))
 def test_rows_are_those_of_hudi(name: str) -> None:
     query = QUERIES[name]
     assert differences(answer_of(query), dataset_of(query, HudiTable.open(query.table)).to_table()) == []
 
 
-@pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.parametrize("name", one_in(7, ANSWERED))
 def test_rows_are_the_same_by_what_is_listed(name: str) -> None:
     query = QUERIES[name]
     actual = dataset_of(query, HudiTable.open(query.table, options=LISTED)).to_table()
     assert differences(answer_of(query), actual) == []
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(7, SNAPSHOTS))
 def test_a_filter_has_the_rows_of_the_snapshot_that_pass(name: str) -> None:
     snapshot = HudiTable.open(QUERIES[name].table).snapshot()
     whole = snapshot.to_table()
@@ -58,7 +59,7 @@ def test_a_filter_has_the_rows_of_the_snapshot_that_pass(name: str) -> None:
             assert differences(whole.filter(condition), snapshot.to_table(filter=condition)) == []
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", one_in(5, SNAPSHOTS))
 def test_doctor_finds_nothing_wrong(name: str) -> None:
     findings = tools.doctor(HudiTable.open(QUERIES[name].table), deep=True).findings
     assert [finding for finding in findings if finding.severity in (Severity.ERROR, Severity.WARNING)] == []

@@ -45,6 +45,7 @@ from tests.support.shredded_tables import (
     seen,
     with_base,
 )
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
 from tests.support.variants import Primitive, decoded, in_json
 
@@ -69,7 +70,7 @@ def in_duckdb(table: HudiTable, query: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(4, NAMES))
 def test_values_are_those_that_spark_and_duckdb_read(tmp_path: Path, name: str, form: str) -> None:
     table = opened(FORMS[form](tmp_path / "table", name))
     rows = table.snapshot().to_table()

@@ -17,6 +17,7 @@ from hudi_bridge.schema.avro_types import is_variant
 from tests.logformat.log_writer import log_block
 from tests.support.counting_files import CountingFileSystem
 from tests.support.shredded_tables import FIELDS, FILES, FORMS, NAMES, PLAIN, created, opened, with_base
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 from tests.support.variants import Primitive, at_path, decoded
 
@@ -57,7 +58,7 @@ def require_paths(dataset: HudiDataset, row_filter: pc.Expression | None = None,
         assert values_at(dataset, steps, row_filter) == expected, steps
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(5, NAMES))
 def test_paths_of_base_files(tmp_path: Path, name: str) -> None:
     table = opened(with_base(tmp_path / "table", name))
     require_paths(table.snapshot(), every=1)

@@ -15,27 +15,28 @@ from tests.support.compare import differences
 from tests.support.deviations import ANSWERED, NOT_A_NUMBER
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, answer_of, dataset_of, query_id, rows_through_arrow
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter
 from tests.support.version_10 import UNRELEASED, Version10
 
 CASES = [
-    ("a_story_v9_120", "hfile"),
-    ("a_story_v9_120", "parquet"),
-    ("b_event_time_120", "orc"),
-    ("b_null_ordering_int_120", "hfile"),
-    ("b_sql_partial_120", "parquet"),
+    pytest.param("a_story_v9_120", "hfile"),
+    pytest.param("a_story_v9_120", "parquet"),
+    pytest.param("b_event_time_120", "orc"),
+    pytest.param("b_null_ordering_int_120", "hfile"),
+    pytest.param("b_sql_partial_120", "parquet"),
     pytest.param("c_data_and_delete_block_111", "lance", marks=pytest.mark.extra),
-    ("c_hfile_blocks_120", "hfile"),
-    ("c_parquet_blocks_120", "parquet"),
-    ("c_rollback_120", "orc"),
-    ("d_log_compaction_120", "hfile"),
-    ("d_pending_compaction_120", "parquet"),
-    ("e_duplicate_keys_120", "parquet"),
-    ("e_virtual_keys_120", "hfile"),
-    ("f_types_120", "hfile"),
-    ("g_sor_rename_readd_120", "parquet"),
-    ("h_all_indexes_120", "hfile"),
-    ("i_cdc_120", "parquet"),
+    pytest.param("c_hfile_blocks_120", "hfile"),
+    pytest.param("c_parquet_blocks_120", "parquet"),
+    pytest.param("c_rollback_120", "orc"),
+    pytest.param("d_log_compaction_120", "hfile"),
+    pytest.param("d_pending_compaction_120", "parquet"),
+    pytest.param("e_duplicate_keys_120", "parquet"),
+    pytest.param("e_virtual_keys_120", "hfile"),
+    pytest.param("f_types_120", "hfile"),
+    pytest.param("g_sor_rename_readd_120", "parquet"),
+    pytest.param("h_all_indexes_120", "hfile"),
+    pytest.param("i_cdc_120", "parquet"),
 ]
 """Tables of Hudi 1.1 and 1.2, and the format of their logs here."""
 INDEXED = {
@@ -60,7 +61,7 @@ def changed(case: str, folder: Path, file_format: str) -> Version10:
     return Version10(folder / case, file_format).change()
 
 
-@pytest.mark.parametrize(("case", "file_format"), CASES)
+@pytest.mark.parametrize(("case", "file_format"), one_in(6, CASES))
 def test_answers_of_hudi_hold_in_native_logs(tmp_path: Path, case: str, file_format: str) -> None:
     version_10 = changed(case, tmp_path, file_format)
     assert version_10.renamed
@@ -74,7 +75,7 @@ def test_answers_of_hudi_hold_in_native_logs(tmp_path: Path, case: str, file_for
     assert {name: actual for name, actual in wrong.items() if actual} == {}
 
 
-@pytest.mark.parametrize("case", INDEXED)
+@pytest.mark.parametrize("case", one_in(4, INDEXED))
 def test_indexes_answer_as_in_version_9(tmp_path: Path, case: str) -> None:
     before, after = HudiTable.open(golden_table(case)), changed(case, tmp_path, "parquet").open()
     assert after.snapshot().explain().files_found_by == METADATA_TABLE
@@ -91,7 +92,7 @@ def test_indexes_answer_as_in_version_9(tmp_path: Path, case: str) -> None:
         assert differences(*rows) == []
 
 
-@pytest.mark.parametrize("case", INDEXED)
+@pytest.mark.parametrize("case", one_in(4, INDEXED))
 def test_records_of_the_metadata_table_are_those_of_version_9(tmp_path: Path, case: str) -> None:
     before, after = HudiTable.open(golden_table(case)), changed(case, tmp_path, "hfile").open()
     tables = [MetadataTable(table._state) for table in (before, after)]

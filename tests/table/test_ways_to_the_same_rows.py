@@ -87,7 +87,7 @@ def require_same_rows(opened: Callable[[Mapping[str, str]], HudiTable], random: 
             assert dataset.head(2, filter=condition).num_rows == min(2, expected.num_rows), (name, condition)
 
 
-@pytest.mark.parametrize("case", one_in(20, CASES))
+@pytest.mark.parametrize("case", one_in(31, CASES))
 def test_rows_do_not_depend_on_the_way(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The metadata table lists the files, of few folders too.
     monkeypatch.setattr(table_files, "_FEW_FOLDERS", 0)

@@ -8,6 +8,7 @@ import pytest
 from hudi_bridge.cli.main import run
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.duckdb.dialect import sql_names
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 FIELDS = (("id", "string"), ("ts", "long"), ("name", "string"), ("Name", "string"))
@@ -55,7 +56,7 @@ def test_views_have_both_columns_and_neither_without_its_number(twins: str) -> N
     ("condition", "keys"),
     [("ts > 1", ["b"]), ("name_1 LIKE 'low%'", ["a", "c"]), ("Name_2 = 'HIGH c'", ["c"]), ("name_1 = Name_2", [])],
 )
-@pytest.mark.parametrize("columns", ["id,Name", "id,name", "Name,id,name"])
+@pytest.mark.parametrize("columns", one_in(3, ["id,Name", "id,name", "Name,id,name"]))
 def test_conditions_of_the_command_line_find_rows(
     twins: str, condition: str, keys: list[str], columns: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

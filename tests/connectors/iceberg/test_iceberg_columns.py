@@ -28,6 +28,7 @@ from tests.connectors.iceberg.publishing import rename_in_footer
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, answer_of
+from tests.support.strength import one_in
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at
 
 NESTED = pa.schema(
@@ -266,7 +267,7 @@ GROUPS: dict[str, tuple[dict[bytes, bytes], bool]] = {
 
 
 @pytest.mark.parametrize("is_within", [False, True], ids=["at the top", "within"])
-@pytest.mark.parametrize("groups", GROUPS)
+@pytest.mark.parametrize("groups", one_in(3, GROUPS))
 def test_lists_and_maps_are_rewritten_where_their_groups_have_other_names(
     tmp_path: Path, groups: str, is_within: bool
 ) -> None:

@@ -23,6 +23,7 @@ from tests.service.iceberg_service import built_snapshots
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
 from tests.support.golden_queries import QUERIES, answer_of
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 MOMENT = datetime(2020, 7, 1, 12, 30, 15, 123456, tzinfo=UTC)
@@ -105,7 +106,7 @@ FILES: Mapping[str, tuple[Any, Any, Any, bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", one_in(3, FILES))
 def test_a_base_file_is_rewritten_where_presto_would_misread_it(tmp_path: Path, name: str) -> None:
     kind, value, change, expected = FILES[name]
     table = one_column(tmp_path / "table", kind, value, change)

@@ -15,6 +15,7 @@ from tests.support.table_writer import TableWriter, at
 __all__ = ["builders", "endpoint", "table"]  # fixtures
 
 
+@pytest.mark.long
 def test_services_share_a_scratch_folder_in_s3(
     table: TableWriter, endpoint: str, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

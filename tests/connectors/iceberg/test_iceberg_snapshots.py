@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from tests.connectors.iceberg.snapshots import (
 )
 from tests.service.iceberg_service import built_snapshots
 from tests.support.compare import differences
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 
 __all__ = ["builders", "lists", "table"]  # fixtures
@@ -200,6 +202,7 @@ def test_files_stay_as_long_as_queries_may_take(
     assert differences(expected, iceberg_rows(first)) == []
 
 
+@pytest.mark.long
 def test_a_crash_leaves_no_snapshot_and_no_harm(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +250,7 @@ def crashing_after(monkeypatch: pytest.MonkeyPatch, files: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "lost", ["", "data", "metadata", "tables", "snapshots", "slices", "data/*-rows*", "metadata/snap*"]
+    "lost", one_in(3, ["", "data", "metadata", "tables", "snapshots", "slices", "data/*-rows*", "metadata/snap*"])
 )
 def test_files_that_are_gone_from_the_scratch_folder_are_made_again(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, lost: str
@@ -287,7 +290,7 @@ def test_a_snapshot_some_of_whose_files_are_gone_is_not_listed_any_more(
     assert built_snapshots(StaticTable.from_metadata(client.load().location)) == [int(at(2))]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format":1}', b'{"format":1,"instant":7}'])
+@pytest.mark.parametrize("content", one_in(4, [b"", b"{", b"[]", b'{"format":1}', b'{"format":1,"instant":7}']))
 def test_damaged_records_are_made_again(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, content: bytes
 ) -> None:
@@ -396,7 +399,8 @@ def test_position_deletes_are_sorted_and_of_one_file(
 
 
 @pytest.mark.parametrize(
-    ("above", "rewritten"), [(None, False), (0.66, True), (0.67, False), (1.0, False), (0.0, True)]
+    ("above", "rewritten"),
+    one_in(3, starmap(pytest.param, [(None, False), (0.66, True), (0.67, False), (1.0, False), (0.0, True)])),
 )
 def test_slices_that_have_changed_much_are_rewritten_on_demand(
     table: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, above: float | None, rewritten: bool
@@ -417,7 +421,7 @@ def copies(client: Client) -> set[str]:
     return {name for name in client.names("data") if name.endswith("-whole.parquet")}
 
 
-@pytest.mark.parametrize("version", list(FormatVersion))
+@pytest.mark.parametrize("version", one_in(2, list(FormatVersion)))
 def test_a_base_file_whose_lists_are_misread_is_copied_once(
     lists: TableWriter, tmp_path: Path, builders: ThreadPoolExecutor, version: FormatVersion
 ) -> None:

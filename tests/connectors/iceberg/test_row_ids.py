@@ -191,6 +191,7 @@ def test_a_claim_follows_the_last_one_and_takes_its_place(scratch: Scratch) -> N
     assert others.claim(7, 0) == 50
 
 
+@pytest.mark.long
 def test_services_claim_ids_in_a_store(table: TableWriter, endpoint: str, builders: ThreadPoolExecutor) -> None:
     scratch = Scratch.open(f"s3://key:secret@views/t?scheme=http&region=us-east-1&endpoint_override={endpoint}")
     loaded = []

@@ -32,6 +32,7 @@ REASONS = {
 """The reasons that are to be expected, by the cases whose columns have changed or are odd."""
 
 
+@pytest.mark.long
 def test_all_slices_that_have_not_evolved_are_read_by_spark() -> None:
     queries = [query for query in golden_queries() if query.kind == "snapshot"]
     actual = [(query.case, reason) for query in queries for reason in reasons(query.table)]

@@ -126,6 +126,7 @@ def test_a_worker_with_the_package_runs_the_function(monkeypatch: pytest.MonkeyP
         run(-3)
 
 
+@pytest.mark.long
 def test_the_package_as_a_zip_file(tmp_path: Path) -> None:
     archive = write_package(tmp_path / "hudi_bridge.zip")
     command = [sys.executable, "-c", "import hudi_bridge.connectors.spark as s; print(s.__file__)"]

@@ -224,6 +224,7 @@ def test_queries_are_chosen_by_case_group_and_kind() -> None:
         named(["no_such_case"])
 
 
+@pytest.mark.long
 @pytest.mark.heavy
 def test_all_answers_of_hudi_bridge_are_equal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SUBSET, "--reader", "tests.golden.readers.bridge:read", "--verbose"]) == 0

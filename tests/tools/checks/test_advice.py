@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import product, starmap
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_n
 from hudi_bridge.tools.checks.examination import examine
 from hudi_bridge.tools.checks.findings import Finding
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import at
 
 LATER = "20270101000000000"
@@ -124,8 +126,7 @@ DAMAGES: dict[str, Damage] = {
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(("name", "damage"), one_in(5, starmap(pytest.param, product(TABLES, DAMAGES))))
 def test_no_row_is_lost_by_following_an_advice_to_delete(name: str, damage: str, tmp_path: Path) -> None:
     table = tmp_path / "t"
     shutil.copytree(golden_table(name), table)

@@ -19,6 +19,7 @@ from hudi_bridge.tools import TableDifference
 from hudi_bridge.tools.differences import states
 from hudi_bridge.tools.differences.states import StateDifferences
 from tests.support.golden_cases import golden_history, golden_table
+from tests.support.strength import examples, one_in
 from tests.support.table_writer import Row, TableWriter, at
 
 EVENT_TIME = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}
@@ -130,9 +131,9 @@ def write_steps(table: TableWriter, steps: Sequence[tuple[str, Sequence[tuple[st
     return [at(number) for number in range(1, len(steps) + 2)]
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", one_in(2, [6, 9]))
 @given(steps=STEPS, on_disk=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_random_tables_differ_as_their_snapshots_do(
     version: int, steps: Sequence[tuple[str, Sequence[tuple[str, str, int]]]], on_disk: bool
 ) -> None:
@@ -149,7 +150,7 @@ def test_random_tables_differ_as_their_snapshots_do(
             assert told(tools.diff(table, before, after)) == expected(table, before, after)
 
 
-@pytest.mark.parametrize("name", ["mor_v6", "mor_v9_global"])
+@pytest.mark.parametrize("name", one_in(2, ["mor_v6", "mor_v9_global"]))
 def test_histories_of_hudi_differ_as_their_snapshots_do(name: str) -> None:
     table = HudiTable.open(str(golden_history(name) / "table"))
     instants = [commit.requested_time for commit in table.timeline.commits()]

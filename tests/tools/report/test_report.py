@@ -67,6 +67,7 @@ def test_a_page_of_10_000_slices_is_small() -> None:
     assert sum(row[1] for row in page.data["partitions"]) == SLICES
 
 
+@pytest.mark.long
 def test_a_page_of_more_than_it_may_hold_says_what_is_left_out() -> None:
     report = large()
     many = tuple(

@@ -26,6 +26,7 @@ from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.logformat.log_writer import log_block
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 STORIES = (
@@ -152,7 +153,7 @@ def plain_values(version: RecordVersion, rule: MergeRule) -> tuple[object, ...]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("case", STORIES)
+@pytest.mark.parametrize("case", one_in(8, STORIES))
 def test_every_story_ends_in_the_row_of_the_snapshot(case: str) -> None:
     table = open_golden(case)
     rows, keys = keys_by_row(table)
@@ -161,7 +162,7 @@ def test_every_story_ends_in_the_row_of_the_snapshot(case: str) -> None:
     assert sum(len(group.verdicts) for history in actual for group in history.file_groups) >= 3
 
 
-@pytest.mark.parametrize("case", SAMPLED)
+@pytest.mark.parametrize("case", one_in(5, SAMPLED))
 def test_some_stories_of_other_tables(case: str) -> None:
     table = open_golden(case)
     rows, keys = keys_by_row(table)
@@ -171,7 +172,7 @@ def test_some_stories_of_other_tables(case: str) -> None:
         assert bool(history.file_groups) == (key in sample)
 
 
-@pytest.mark.parametrize("case", ["a_story_v9_120", "c_rollback_block_0150", "g_sor_rename_0150"])
+@pytest.mark.parametrize("case", one_in(2, ["a_story_v9_120", "c_rollback_block_0150", "g_sor_rename_0150"]))
 def test_stories_as_of_an_instant(case: str) -> None:
     table = open_golden(case)
     for instant in [commit.requested_time for commit in table.timeline.commits()][:-1]:
@@ -364,7 +365,9 @@ def test_versions_that_were_rolled_back_are_told() -> None:
     assert reasons == {"rolled back by 20261121134927545", "rolled back by 20261121134931917"}
 
 
-@pytest.mark.parametrize("case", ["c_inflight_middle_0150", "c_inflight_middle_120", "c_inflight_leftover_0150"])
+@pytest.mark.parametrize(
+    "case", one_in(2, ["c_inflight_middle_0150", "c_inflight_middle_120", "c_inflight_leftover_0150"])
+)
 def test_versions_of_an_unfinished_commit_are_told(case: str) -> None:
     said = reasons_of(case)
     assert len(said) >= 5

@@ -10,6 +10,7 @@ import pytest
 
 from hudi_bridge import HudiTable, QueryError, tools
 from tests.support.golden_cases import golden_table
+from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
 TABLES = (
@@ -41,7 +42,7 @@ def told(table: HudiTable, partition_path: str, key: str) -> Found:
     return Counter(repr(row) for row in facts["row"].to_pylist() if row is not None)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", one_in(3, TABLES))
 def test_every_version_of_a_story_is_found(name: str) -> None:
     table = HudiTable.open(str(golden_table(name)))
     versions = found(table)
