@@ -128,14 +128,15 @@ def test_an_interrupt_ends_with_130(
         signal.signal(signal.SIGINT, before)
 
 
-def test_debug_shows_where(damaged_table: Path) -> None:
+@pytest.mark.parametrize(
+    ("extra", "environment"),
+    one_in(2, [pytest.param(["--debug"], {}), pytest.param([], {"HUDI_BRIDGE_DEBUG": "1"})]),
+)
+def test_debug_shows_where(damaged_table: Path, extra: list[str], environment: dict[str, str]) -> None:
     command = [sys.executable, "-c", "from hudi_bridge.cli.main import main; main()", "read", str(damaged_table)]
-    for extra, environment in ((["--debug"], {}), ([], {"HUDI_BRIDGE_DEBUG": "1"})):
-        done = subprocess.run(
-            [*command, *extra], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
-        assert "Traceback" in done.stderr
-        assert "CorruptLogFileError" in done.stderr
+    done = subprocess.run([*command, *extra], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert "Traceback" in done.stderr
+    assert "CorruptLogFileError" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from itertools import starmap
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,8 +127,10 @@ def answers(case: str) -> Mapping[str, tuple[Question, pa.Table]]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("damage", one_in(7, DAMAGES))
-@pytest.mark.parametrize(("case", "partition"), one_in(2, starmap(pytest.param, CASES)))
+@pytest.mark.parametrize(
+    ("case", "partition", "damage"),
+    one_in(11, (pytest.param(*case, damage) for case, damage in product(CASES, DAMAGES))),
+)
 def test_no_answer_changes(tmp_path: Path, case: str, partition: str, damage: str) -> None:
     table = Path(shutil.copytree(golden_table(case), tmp_path / "table"))
     is_log, apply = DAMAGES[damage]

@@ -24,7 +24,7 @@ from tests.support.strength import examples, one_in
 from tests.support.table_writer import TableWriter
 
 
-@pytest.mark.parametrize("name", one_in(4, TABLES))
+@pytest.mark.parametrize("name", one_in(5, TABLES))
 def test_snapshots_built_on_the_way_have_the_rows_of_those_built_from_nothing(name: str) -> None:
     version, options = TABLES[name]
 

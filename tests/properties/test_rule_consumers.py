@@ -135,7 +135,7 @@ def check(table: Table, base: Sequence[Row], log: Sequence[Change]) -> None:
             consumer(written)
 
 
-@pytest.mark.parametrize("name", one_in(6, TABLES))
+@pytest.mark.parametrize("name", one_in(7, TABLES))
 def test_all_consumers_agree_on_every_entry(name: str) -> None:
     table = TABLES[name]
 

@@ -66,7 +66,7 @@ def spoiled(outcome: Outcome) -> Iterator[pa.Table]:
         yield ours.set_column(0, ours.column_names[0], ours[0].cast(pa.binary()))
 
 
-@pytest.mark.parametrize("name", one_in(7, HUDI_IS_WRONG))
+@pytest.mark.parametrize("name", one_in(11, HUDI_IS_WRONG))
 def test_a_fault_beside_a_known_difference_is_a_fault(name: str) -> None:
     case, outcomes = checked(TABLES[name])
     known = {(outcome.reason, outcome.kind): outcome for outcome in outcomes if outcome.tables is not None}

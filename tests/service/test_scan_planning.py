@@ -330,7 +330,7 @@ def test_other_clients_are_not_told_of_plans(service: IcebergService) -> None:
 @pytest.mark.parametrize(
     ("release", "is_told"),
     one_in(
-        4,
+        3,
         starmap(
             pytest.param,
             [

@@ -94,7 +94,7 @@ def answered(question: Question, table: HudiTable) -> Answer:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("case", one_in(13, sorted(set(CASES))))
+@pytest.mark.parametrize("case", one_in(19, sorted(set(CASES))))
 def test_one_table_answers_as_fresh_ones_do(case: str) -> None:
     try:
         table = HudiTable.open(golden_table(case))

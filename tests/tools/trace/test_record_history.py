@@ -153,7 +153,7 @@ def plain_values(version: RecordVersion, rule: MergeRule) -> tuple[object, ...]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("case", one_in(8, STORIES))
+@pytest.mark.parametrize("case", one_in(11, STORIES))
 def test_every_story_ends_in_the_row_of_the_snapshot(case: str) -> None:
     table = open_golden(case)
     rows, keys = keys_by_row(table)
