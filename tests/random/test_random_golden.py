@@ -39,7 +39,7 @@ def checked(folder: Path) -> tuple[Case, list[Outcome]]:
     return case, with_reasons(case, check(case))
 
 
-@pytest.mark.parametrize("folder", one_in(7, TABLES.values()), ids=TABLES)
+@pytest.mark.parametrize("folder", one_in(8, TABLES.values()), ids=TABLES)
 def test_answers_are_those_of_hudi_but_for_known_differences(folder: Path) -> None:
     _, outcomes = checked(folder)
     assert [outcome for outcome in outcomes if outcome.is_fault] == []
