@@ -249,7 +249,8 @@ def _build_file_group(
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for log in sorted(log_files, key=lambda log: log.name.sort_key):
         if timeline.logs_name_their_own_instant and not timeline.is_committed(log.name.instant_time):
-            if log.name.instant_time == pending:
+            # The compaction may have failed after it wrote changes of its own.
+            if log.name.instant_time == pending and not log.name.is_cdc:
                 warn_of_log_of_compaction(log.path, pending)
             continue
         logs[_slice_key(log, opened, joinable, timeline)].append(log)

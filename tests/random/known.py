@@ -346,6 +346,30 @@ def _has_base_rows_alone(it: Difference) -> bool:
     return may_be_full_scan and _all_differ(it, is_changed_by_logs)
 
 
+def _lacks_groups_begun_beside_a_plan(it: Difference) -> bool:
+    """Whether all that differs is rows that Hudi lacks in a range, of file groups whose base file was written after a
+    compaction was planned that is pending, and before the range.
+
+    Source: ``MergeOnReadIncrementalRelationV1.timeline``, to whose start the plan is added.
+    """
+    instants = it.case.document["instants"]
+    plans = [entry["requested"] for entry in instants if entry["action"] == "compaction"]
+
+    def are_of_hidden(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        groups = history_of(it.case, key, it.end).file_groups
+        return (
+            not theirs.num_rows
+            and ours.num_rows <= len(groups)
+            and all(
+                any(min(plans) < instant <= it.options[BEGIN] for instant in _instants_of_logs(it.case, group))
+                for group in groups
+            )
+        )
+
+    is_of_range = it.kind == "incremental" and it.case.document["table_version"] == 6
+    return is_of_range and bool(plans) and _all_differ(it, are_of_hidden)
+
+
 def _differs_as_changes_of_0x_do(it: Difference) -> bool:
     """Whether the changes of Hudi 0.15 and ours are of the same keys, but for two faults of Hudi.
 
@@ -509,6 +533,11 @@ KNOWN = (
     KnownDifference(
         "the full scan of Hudi 1.0 for a range of which commits are archived, or files cleaned, reads base files alone",
         lambda it: _is_of(it.case, 1, 0) and _has_base_rows_alone(it),
+    ),
+    KnownDifference(
+        "ranges of tables of version 6 lack the file groups that begin between the plan of a pending compaction and the"
+        " range",
+        _lacks_groups_begun_beside_a_plan,
     ),
     KnownDifference(
         "ranges of Hudi 1.1 have the rows that a log compaction has rewritten, with its commit time",

@@ -16,6 +16,7 @@ from tests.support.strength import one_in
 
 TABLES = {folder.name: folder for folder in golden_random_tables()}
 HUDI_IS_WRONG = {
+    "begun_after_plan_v6_120": ("between the plan of a pending compaction and the range",),
     "begun_by_pending_write_120": ("a file group that a pending write began",),
     "full_scan_of_base_files_102": ("reads base files alone",),
     "key_in_two_partitions_0150": (

@@ -58,6 +58,9 @@ def main() -> None:
                 result = work(spark, release, json.loads(line))
             except Exception as error:  # noqa: BLE001 - the other tables go on
                 result = {"state": FAILED, "detail": short_error(error)}
+            if result["state"] in (FAILED, REFUSED):
+                # If Java has ended, this raises, and the process ends as well: it would refuse all other tables.
+                spark._jvm.System.currentTimeMillis()
             result["seconds"] = round(time.monotonic() - start, 1)
             results.write(json.dumps(result) + "\n")
             results.flush()

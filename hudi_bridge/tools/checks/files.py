@@ -111,6 +111,11 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
     for file in examined.files:
         if file.base is None and not examined.logs_name_their_own_instant:
             continue
+        # Before an upgrade, a log file was named after its base file, also that of a write that was rolled back.
+        if file.base is None and file.instant_time in examined.base_instants.get(
+            (file.partition_path, file.file_id), ()
+        ):
+            continue
         named = examined.written.get(file.instant_time)
         # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
         if named is None or file.path in named_by_any_commit or file.is_cdc or file.instant_time in rolled_back:
@@ -144,7 +149,9 @@ def logs_of_compactions(examined: Examined) -> Iterator[Finding]:
         return
     pending = examined.view.pending_compactions
     for file in examined.files:
-        if file.log is not None and pending.get((file.partition_path, file.file_id)) == file.instant_time:
+        is_of_pending = pending.get((file.partition_path, file.file_id)) == file.instant_time
+        # The compaction may have failed after it wrote changes of its own.
+        if file.log is not None and is_of_pending and not file.is_cdc:
             yield Finding(
                 severity=Severity.ERROR,
                 check=_OF_COMPACTION,
