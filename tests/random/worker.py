@@ -60,7 +60,7 @@ def main() -> None:
                 result = {"state": FAILED, "detail": short_error(error)}
             if result["state"] in (FAILED, REFUSED):
                 # If Java has ended, this raises, and the process ends as well: it would refuse all other tables.
-                spark._jvm.System.currentTimeMillis()
+                spark.sql("select 1").collect()
             result["seconds"] = round(time.monotonic() - start, 1)
             results.write(json.dumps(result) + "\n")
             results.flush()
