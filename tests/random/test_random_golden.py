@@ -32,6 +32,8 @@ HUDI_IS_WRONG = {
     "overwrite_of_moved_keys_102": ("null partition columns in slices with logs",),
 }
 """Tables that show differences that are no faults, and parts of their reasons."""
+HUDI_HAS_ROWS = [name for name in HUDI_IS_WRONG if name != "moved_and_log_compacted_120"]
+"""Those with rows of Hudi beside which a fault can be put: a filter has none of the other."""
 
 
 @cache
@@ -67,7 +69,7 @@ def spoiled(outcome: Outcome) -> Iterator[pa.Table]:
         yield ours.set_column(0, ours.column_names[0], ours[0].cast(pa.binary()))
 
 
-@pytest.mark.parametrize("name", one_in(11, HUDI_IS_WRONG))
+@pytest.mark.parametrize("name", one_in(11, HUDI_HAS_ROWS))
 def test_a_fault_beside_a_known_difference_is_a_fault(name: str) -> None:
     case, outcomes = checked(TABLES[name])
     known = {(outcome.reason, outcome.kind): outcome for outcome in outcomes if outcome.tables is not None}
@@ -78,4 +80,4 @@ def test_a_fault_beside_a_known_difference_is_a_fault(name: str) -> None:
         for ours in spoiled(outcome)
     ]
     assert [outcome for outcome in with_reasons(case, faults) if not outcome.is_fault] == []
-    assert faults
+    assert len(faults) > 2
