@@ -124,7 +124,7 @@ def _parameters(query: str) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in parameters or not value:
-            found = "twice" if name in parameters else "without a value"
-            raise QueryError("catalog", f"the parameter {name!r} {found}", "NAME=VALUE once")
+            problem = "twice" if name in parameters else "without a value"
+            raise QueryError("catalog", f"the parameter {name!r} {problem}", "NAME=VALUE once")
         parameters[name] = value
     return parameters

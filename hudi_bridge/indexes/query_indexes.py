@@ -312,13 +312,13 @@ class MetadataFileIndex:
         noted = np.flatnonzero(sizes.to_numpy() <= NOTED_BYTES).tolist()
         if not noted:
             return files
-        found = sizes.to_pylist()
+        actual = sizes.to_pylist()
         for position in noted:
             path = f"{paths[position].as_py()}/{names[position].as_py()}".lstrip("/")
             # A file that is gone is an error where it is read.
             with suppress(FileNotFoundError), self._state.storage.open_input(path) as file:
-                found[position] = file.size()
-        return pa.table([paths, names, pa.array(found, pa.int64())], schema=FILE_COLUMNS)
+                actual[position] = file.size()
+        return pa.table([paths, names, pa.array(actual, pa.int64())], schema=FILE_COLUMNS)
 
 
 def _files(table: MetadataTable, partition_paths: Sequence[str]) -> pa.Table:

@@ -16,6 +16,7 @@ Source: ``HoodieWriteStat``; ``HudiConversionTarget`` of Apache XTable, ``Regist
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import NamedTuple
 
 from hudi_bridge.common.caching import cached_property
@@ -130,6 +131,10 @@ class CommittedFiles:
                 folder.update(named)
         return dict(files)
 
+    @cached_property
+    def _cleaned(self) -> Mapping[str, str]:
+        return files_of_cleans(self._state)
+
     def _written(self, commit: Instant) -> Sequence[WriteStat]:
         state = self._state
         try:
@@ -186,7 +191,9 @@ class CommittedFiles:
             file_slice = latest(group, view)
             for path in () if file_slice is None else paths_in(file_slice, of_base_files=of_base_files):
                 if path in lacking:
-                    refuse_lacking(self._state, path, lacking[path], there.get(path), is_strict=self._is_strict)
+                    info = there.get(path)
+                    clean = self._cleaned.get(path) if info is None and not self._is_strict else None
+                    refuse_lacking(self._state, path, lacking[path], info, clean=clean, is_strict=self._is_strict)
 
     def _warn_of_lost_completions(self, files: Sequence[FileInfo], named: Mapping[str, NamedFile]) -> None:
         for pending in self._state.timeline.pending_commits():
@@ -228,12 +235,18 @@ def _completion_time(commit: Instant) -> str:
 
 
 def refuse_lacking(
-    state: TableState, path: str, named: NamedFile, info: FileInfo | None, *, is_strict: bool = False
+    state: TableState,
+    path: str,
+    named: NamedFile,
+    info: FileInfo | None,
+    *,
+    clean: str | None = None,
+    is_strict: bool = False,
 ) -> None:
     """Raises for a needed file that is missing, or smaller than in a commit, by ``info``.
 
-    Hudi reads a log file that ends early up to its end, and does without what its clean has deleted: unless it
-    ``is_strict``, only a warning is logged for these.
+    Hudi reads a log file that ends early up to its end: unless it ``is_strict``, only a warning is logged for it. So it
+    is for a file that a clean of Hudi has deleted, whose instant is ``clean``: Hudi does without it.
 
     Raises:
         CorruptTableError: its rows are lost.
@@ -242,7 +255,6 @@ def refuse_lacking(
     if info is not None and info.size_bytes and not is_strict:
         warn_of_short_log(path, info.size_bytes, named.size_bytes, named.commit)
         return
-    clean = clean_that_deleted(state, path) if info is None and not is_strict else None
     may_be_cleaned = _may_be_cleaned(state)
     if clean is not None and (clean < state.instant or not may_be_cleaned):
         warn_of_cleaned_file(path, named.commit, clean)
@@ -260,10 +272,16 @@ def refuse_lacking(
     raise CorruptTableError(path, None, size, expected)
 
 
-def clean_that_deleted(state: TableState, path: str) -> str | None:
-    """The instant of the clean on the active timeline that has deleted a file, as it says itself; None if none has."""
-    cleans = (instant for instant in state.timeline.completed() if instant.action is Action.CLEAN)
-    return next((clean.requested_time for clean in cleans if path in read_cleaned_files(state, clean)), None)
+def files_of_cleans(state: TableState) -> Mapping[str, str]:
+    """The files that cleans on the active timeline say they have deleted, each with the instant of its clean.
+
+    A clean that cannot be read, or has been archived meanwhile, names none: reading rows does not need it.
+    """
+    files = {}
+    for clean in (instant for instant in state.timeline.completed() if instant.action is Action.CLEAN):
+        with suppress(CorruptTableError, DataFileGoneError):
+            files.update(dict.fromkeys(read_cleaned_files(state, clean), clean.requested_time))
+    return files
 
 
 def _may_be_cleaned(state: TableState) -> bool:

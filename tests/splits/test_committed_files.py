@@ -144,6 +144,11 @@ def test_what_a_clean_has_deleted_is_left_out_with_a_warning(
         table.open().snapshot(at(2)).to_table()
     (finding,) = [finding for finding in tools.doctor(table.open()).findings if finding.check == "missing-files"]
     assert finding.found == f"no such file, which the clean {at(3)} has deleted"
+    # A clean that cannot be read tells nothing of the file.
+    (table.timeline_folder / name).write_bytes(b"Obj")
+    with pytest.raises(CorruptTableError, match="found no such file") as caught:
+        values(table)
+    assert caught.value.path == lost.name
 
 
 def test_a_commit_that_cannot_be_read_is_told_once_and_names_nothing(

@@ -29,6 +29,7 @@ from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN, FILE_NAME_COLUMN
 from hudi_bridge.splits.committed_files import (
     are_shared_with_writers,
     commit_based_on,
+    files_of_cleans,
     may_hold_external,
     registered_files,
     with_registered,
@@ -420,6 +421,11 @@ class Examined:
             elif instant.requested_time in self.archived_commits:
                 lost[instant] = "the archived timeline has it"
         return lost
+
+    @cached_property
+    def cleaned_files(self) -> Mapping[str, str]:
+        """The files that cleans on the active timeline have deleted, with the instants of the cleans."""
+        return files_of_cleans(self.state)
 
     @cached_property
     def base_instants(self) -> Mapping[GroupId, frozenset[str]]:

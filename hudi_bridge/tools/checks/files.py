@@ -8,7 +8,6 @@ from hudi_bridge.config import parse_properties
 from hudi_bridge.errors import HudiReadError, QueryError, UnsupportedTableError
 from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
-from hudi_bridge.splits.committed_files import clean_that_deleted
 from hudi_bridge.splits.file_slice import BaseFile, is_data_file, parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.partitions import PARTITION_METADATA
 from hudi_bridge.timeline.instant import Action
@@ -197,7 +196,7 @@ def missing_files(examined: Examined) -> Iterator[Finding]:
         for time, stat in stats:
             if not is_data_file(stat.path) or stored_path(stat.path) in existing:
                 continue
-            clean = clean_that_deleted(examined.state, stored_path(stat.path))
+            clean = examined.cleaned_files.get(stored_path(stat.path))
             yield Finding(
                 severity=Severity.ERROR,
                 check=_MISSING,
