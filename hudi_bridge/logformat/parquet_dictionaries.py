@@ -7,11 +7,14 @@ Source: ``PageHeader`` and ``DictionaryPageHeader`` of Parquet's Thrift definiti
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -64,41 +67,82 @@ class DictionaryPage(NamedTuple):
             return None
         return cls(start + header.end(), stored_bytes, size_bytes, values)
 
-    def longest(self, stored: bytes, compression: str) -> int:
-        """The bytes of the longest value, or of the whole page if it is damaged.
 
-        The page is read as the only data page of a file with one column, because Arrow decodes plain pages without
-        storing distinct values.
-        """
-        lengths = None
-        if len(stored) == self.stored_bytes and _LENGTH_BYTES * self.values <= self.size_bytes:
-            content = pa.BufferReader(self._file_of(stored, _CODECS.get(compression, _LZ4_OF_HADOOP)))
-            try:
-                lengths = pc.binary_length(pq.ParquetFile(content).read(use_threads=False).column(0))
-            except (pa.ArrowException, OSError):
-                # Reading the rows raises the error.
-                lengths = None
-        if lengths is None or len(lengths) != self.values:
-            return self.size_bytes
-        return int(pc.max(lengths).as_py() or 0)
+class StoredPage(NamedTuple):
+    """A dictionary page as it is stored, with the name of its compression."""
 
-    def _file_of(self, stored: bytes, codec: int) -> bytes:
-        """A Parquet file with one row group, whose only column ``v`` has the values of this page."""
-        values, start = _varint(self.values), _varint(len(_MAGIC))
+    page: DictionaryPage
+    stored: bytes
+    compression: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the header may be true."""
+        page = self.page
+        return len(self.stored) == page.stored_bytes and _LENGTH_BYTES * page.values <= page.size_bytes
+
+    @property
+    def codec(self) -> int:
+        """The number of the compression in a footer."""
+        return _CODECS.get(self.compression, _LZ4_OF_HADOOP)
+
+
+def longest_values(pages: Sequence[StoredPage]) -> list[int]:
+    """The bytes of the longest value of each dictionary page, or of the whole page if it is damaged.
+
+    The pages are read as the only data pages of row groups of one column, because Arrow decodes plain pages without
+    storing distinct values.
+    """
+    if len(pages) == 1 or not all(stored.is_whole and stored.page.values for stored in pages):
+        return [_longest_value(stored) for stored in pages]
+    lengths = _lengths(pages)
+    if lengths is None:
+        return [_longest_value(stored) for stored in pages]
+    starts = accumulate((stored.page.values for stored in pages[:-1]), initial=0)
+    return [int(longest) for longest in np.maximum.reduceat(lengths, list(starts))]
+
+
+def _longest_value(stored: StoredPage) -> int:
+    lengths = _lengths([stored]) if stored.is_whole else None
+    return stored.page.size_bytes if lengths is None else int(lengths.max(initial=0))
+
+
+def _lengths(pages: Sequence[StoredPage]) -> np.ndarray | None:
+    """The bytes of all values of dictionary pages, one page after the other; None if a page is damaged."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(_file_of(pages)))
+        lengths = pc.binary_length(file.read(use_threads=False).column(0))
+    except (pa.ArrowException, OSError):
+        # Reading the rows raises the error.
+        return None
+    is_whole = len(lengths) == sum(stored.page.values for stored in pages)
+    return lengths.to_numpy() if is_whole else None
+
+
+def _file_of(pages: Sequence[StoredPage]) -> bytes:
+    """A Parquet file whose only column ``v`` has a row group with the values of each page."""
+    parts, groups, start = [_MAGIC], [], len(_MAGIC)
+    for stored in pages:
+        page = stored.page
+        values, offset = _varint(page.values), _varint(start)
         # The header of a data page with plain values that are neither optional nor repeated.
-        sizes = b"\x15" + _varint(self.size_bytes) + b"\x15" + _varint(self.stored_bytes)
+        sizes = b"\x15" + _varint(page.size_bytes) + b"\x15" + _varint(page.stored_bytes)
         header = b"\x15\x00" + sizes + b"\x2c\x15" + values + b"\x15\x00\x15\x06\x15\x06\x00\x00"
-        size, stored_size = _varint(len(header) + self.size_bytes), _varint(len(header) + self.stored_bytes)
-        parts = (
-            # Version 1; a schema of a root and the byte array.
-            *(b"\x15\x02\x19\x2c\x48\x01r\x15\x02\x00\x15\x0c\x25\x00\x18\x01v\x00\x16", values),
+        size, stored_size = _varint(len(header) + page.size_bytes), _varint(len(header) + page.stored_bytes)
+        groups += [
             # A row group of a column chunk with its type, encoding, path, codec, number of values, sizes and offset.
-            *(b"\x19\x1c\x19\x1c\x26", start, b"\x1c\x15\x0c\x19\x15\x00\x19\x18\x01v\x15", _varint(codec)),
-            *(b"\x16", values, b"\x16", size, b"\x16", stored_size, b"\x26", start, b"\x00\x00"),
-            *(b"\x16", size, b"\x16", values, b"\x00\x00"),
-        )
-        footer = b"".join(parts)
-        return b"".join((_MAGIC, header, stored, footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
+            *(b"\x19\x1c\x26", offset, b"\x1c\x15\x0c\x19\x15\x00\x19\x18\x01v\x15", _varint(stored.codec)),
+            *(b"\x16", values, b"\x16", size, b"\x16", stored_size, b"\x26", offset, b"\x00\x00"),
+            *(b"\x16", size, b"\x16", values, b"\x00"),
+        ]
+        parts += [header, stored.stored]
+        start += len(header) + len(stored.stored)
+    # Version 1; a schema of a root and the byte array; the number of rows and the list of row groups.
+    rows = _varint(sum(stored.page.values for stored in pages))
+    schema = b"\x15\x02\x19\x2c\x48\x01r\x15\x02\x00\x15\x0c\x25\x00\x18\x01v\x00"
+    length = bytes([len(pages) << 4 | 0xC]) if len(pages) < 15 else b"\xfc" + _unsigned(len(pages))  # noqa: PLR2004
+    footer = b"".join((schema, b"\x16", rows, b"\x19", length, *groups, b"\x00"))
+    return b"".join((*parts, footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
 
 
 @dataclass(slots=True)
@@ -171,13 +215,21 @@ class DictionaryValues:
         """
         total = sum(values.size_bytes for values in suspects)
         variable = [values for values in suspects if values.chunk.physical_type == "BYTE_ARRAY"]
-        for read in (self._max_bytes, self._longest_bytes):
-            for values in sorted(variable, key=lambda values: values.size_bytes, reverse=True):
-                if total <= BATCH_BYTES:
-                    return True
-                total -= values.size_bytes
-                values.longest = read(values.chunk)
-                total += values.size_bytes
+        for values in sorted(variable, key=_size_bytes, reverse=True):
+            if total <= BATCH_BYTES:
+                return True
+            total -= values.size_bytes
+            values.longest = self._max_bytes(values.chunk)
+            total += values.size_bytes
+        # Many columns are seldom harmless by their headers: reading the lengths of several together takes less.
+        waiting, at_once = deque(sorted(variable, key=_size_bytes, reverse=True)), 1
+        while total > BATCH_BYTES and waiting:
+            some = [waiting.popleft() for _ in range(min(at_once, len(waiting)))]
+            total -= sum(map(_size_bytes, some))
+            for values, longest in zip(some, self._longest_bytes([values.chunk for values in some]), strict=True):
+                values.longest = longest
+            total += sum(map(_size_bytes, some))
+            at_once *= 2
         return total <= BATCH_BYTES
 
     def _bytes_of_row(self, values: _Values, rows: int) -> int:
@@ -198,18 +250,29 @@ class DictionaryValues:
         page = self._page(chunk)
         return max(0, chunk.total_uncompressed_size) if page is None else page.max_bytes
 
-    def _longest_bytes(self, chunk: pq.ColumnChunkMetaData) -> int:
-        """The bytes of the longest value of a dictionary, or an upper bound."""
-        page, name = self._page(chunk), chunk.path_in_schema
-        if page is None or not page.stored_bytes <= chunk.total_compressed_size:
-            return self._max_bytes(chunk)
-        if page.size_bytes > chunk.total_uncompressed_size:
-            # One of the two sizes is wrong, so nothing is allocated by them.
-            return page.max_bytes
-        if name not in self._longest:
-            stored = _read_at(self.file, page.stored_bytes, page.start)
-            self._longest[name] = page.longest(stored, chunk.compression)
-        return self._longest[name]
+    def _longest_bytes(self, chunks: Sequence[pq.ColumnChunkMetaData]) -> list[int]:
+        """The bytes of the longest value of each dictionary, or upper bounds."""
+        wanted: dict[str, StoredPage] = {}
+        for chunk in chunks:
+            page, name = self._readable_page(chunk), chunk.path_in_schema
+            if page is not None and name not in self._longest:
+                wanted[name] = StoredPage(page, _read_at(self.file, page.stored_bytes, page.start), chunk.compression)
+        if wanted:
+            self._longest.update(zip(wanted, longest_values(list(wanted.values())), strict=True))
+        return [
+            self._max_bytes(chunk) if self._readable_page(chunk) is None else self._longest[chunk.path_in_schema]
+            for chunk in chunks
+        ]
+
+    def _readable_page(self, chunk: pq.ColumnChunkMetaData) -> DictionaryPage | None:
+        """The dictionary page of a column chunk; None if there is none, or its sizes are not those of the chunk.
+
+        If they are not, one of them is wrong, so nothing is allocated by them.
+        """
+        page = self._page(chunk)
+        if page is None or page.stored_bytes > chunk.total_compressed_size:
+            return None
+        return page if page.size_bytes <= chunk.total_uncompressed_size else None
 
     def _page(self, chunk: pq.ColumnChunkMetaData) -> DictionaryPage | None:
         """The dictionary page at the start of a column chunk; None if there is none, or its header has another form."""
@@ -243,6 +306,10 @@ class DictionaryValues:
         return file.iter_batches(rows, row_groups=[self.row_group], columns=[name], use_threads=False)
 
 
+def _size_bytes(values: _Values) -> int:
+    return values.size_bytes
+
+
 def _may_expand(chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether a column chunk may have a dictionary of values with their own bytes.
 
@@ -266,11 +333,16 @@ def _number(varint: bytes) -> int:
 
 def _varint(number: int) -> bytes:
     """A nonnegative number as Thrift stores it."""
-    zigzag, encoded = number << 1, bytearray()
-    while zigzag >= _CONTINUATION_BIT:
-        encoded.append(zigzag % _CONTINUATION_BIT | _CONTINUATION_BIT)
-        zigzag >>= 7
-    return bytes((*encoded, zigzag))
+    return _unsigned(number << 1)
+
+
+def _unsigned(number: int) -> bytes:
+    """A nonnegative number in seven bits of each byte, the lowest first, as Thrift stores lengths."""
+    encoded = bytearray()
+    while number >= _CONTINUATION_BIT:
+        encoded.append(number % _CONTINUATION_BIT | _CONTINUATION_BIT)
+        number >>= 7
+    return bytes((*encoded, number))
 
 
 def _decoded_bytes(batch: pa.RecordBatch) -> int:

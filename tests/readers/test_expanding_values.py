@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_bridge import HudiTable, UnsupportedTableError
 from hudi_bridge.logformat.parquet import PARQUET_ERRORS, decode_parquet_block
-from hudi_bridge.logformat.parquet_dictionaries import DictionaryPage, DictionaryValues
+from hudi_bridge.logformat.parquet_dictionaries import DictionaryPage, DictionaryValues, StoredPage, longest_values
 from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at
 
@@ -225,13 +225,17 @@ def test_the_longest_value_is_that_of_a_walk(values: list[bytes], compression: A
         content[position] = data.draw(st.sampled_from([0, 1, 4, 0x7F, 0x80, 0xFF]))
     plain = bytes(content)
     stored = plain if compression == "UNCOMPRESSED" else pa.compress(plain, compression.lower(), asbytes=True)
-    page = DictionaryPage(4, len(stored), len(plain), number)
-    assert page.longest(stored, compression) == longest_by_walk(plain, number)
-    assert page.longest(stored[:-1], compression) == len(plain)
+    page = StoredPage(DictionaryPage(4, len(stored), len(plain), number), stored, compression)
+    short = page._replace(stored=stored[:-1])
+    assert longest_values([page]) == [longest_by_walk(plain, number)]
+    assert longest_values([short]) == [len(plain)]
+    other = StoredPage(DictionaryPage(9, 10, 10, 2), b"\1\0\0\0a\1\0\0\0b", "UNCOMPRESSED")
+    assert longest_values([other, page, short, other]) == [1, longest_by_walk(plain, number), len(plain), 1]
+    assert longest_values([page, other] * 8) == [longest_by_walk(plain, number), 1] * 8
     if plain:
         damaged = bytearray(stored)
         damaged[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
-        assert 0 <= page.longest(bytes(damaged), compression) <= len(plain)
+        assert 0 <= longest_values([other, page._replace(stored=bytes(damaged))])[1] <= len(plain)
 
 
 @given(st.binary(max_size=40))
