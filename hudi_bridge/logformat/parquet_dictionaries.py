@@ -186,7 +186,7 @@ class DictionaryValues:
         suspects = [
             self._values(chunk, chunk.num_values if self._is_repeated(chunk) else at_once)
             for chunk in chunks
-            if self._leaf(chunk) and _may_expand(chunk)
+            if self._leaf(chunk) and may_expand(chunk)
         ]
         if self._fit(suspects):
             return rows
@@ -195,7 +195,7 @@ class DictionaryValues:
 
     def size_bytes(self, chunks: Sequence[pq.ColumnChunkMetaData]) -> int:
         """The memory that dictionary values in some column chunks take; 0 if it cannot be much."""
-        suspects = [self._values(chunk, chunk.num_values) for chunk in chunks if _may_expand(chunk)]
+        suspects = [self._values(chunk, chunk.num_values) for chunk in chunks if may_expand(chunk)]
         if self._fit(suspects):
             return 0
         return sum(sum(map(_decoded_bytes, self._batches(values.chunk, _ROWS_AT_ONCE))) for values in suspects)
@@ -310,7 +310,7 @@ def _size_bytes(values: _Values) -> int:
     return values.size_bytes
 
 
-def _may_expand(chunk: pq.ColumnChunkMetaData) -> bool:
+def may_expand(chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether a column chunk may have a dictionary of values with their own bytes.
 
     Footers of Parquet for Java before 1.12 lack the offset of dictionaries, so their encodings are checked too.
