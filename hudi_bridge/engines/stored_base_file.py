@@ -18,7 +18,7 @@ from hudi_bridge.readers.blobs import blob_columns
 from hudi_bridge.readers.split_columns import internal_schemas, schema_versions
 from hudi_bridge.schema.difference import child_path
 from hudi_bridge.schema.file_columns import ColumnMapping, Outcome, map_columns
-from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType
+from hudi_bridge.schema.internal import ArrayType, Field, FieldType, MapType, RecordType, has_constant_ids
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
 
 _NULL_IN_BOTH = (Outcome.ADDED_LATER, Outcome.MISSING)
@@ -262,7 +262,8 @@ def _wider(statistics: Any, least: Any, greatest: Any) -> tuple[Any, Any, bool]:
 def column_ids(context: ReadContext) -> tuple[ColumnIds, ...]:
     """The ids of all columns and nested fields: first of the query's schema, then of each earlier version.
 
-    Empty for a table without a schema history, whose columns are matched by name.
+    Empty for a table without a schema history, whose columns are matched by name. The parts of a VARIANT or a BLOB are
+    not among them, since their ids are the same in every column.
 
     Raises:
         CorruptTimelineError: the schema is not Hudi's JSON.
@@ -284,7 +285,7 @@ def _ids(fields: tuple[Field, ...], parent: str) -> Iterator[tuple[str, int]]:
 
 def _inner_ids(kind: FieldType, path: str) -> Iterator[tuple[str, int]]:
     match kind:
-        case RecordType():
+        case RecordType() if not has_constant_ids(kind):
             yield from _ids(kind.fields, path)
         case ArrayType():
             element = child_path(path, "element")

@@ -194,9 +194,14 @@ def arrow_field(name: str, avro: AvroType) -> "pa.Field[Any]":
     Raises:
         UnsupportedTableError: a decimal has more digits than any Arrow type.
     """
+    return pa.field(name, arrow_type(avro), metadata=variant_mark(avro))
+
+
+def variant_mark(avro: AvroType) -> dict[bytes, bytes] | None:
+    """The metadata of an Arrow field of this Avro type; None if it is no VARIANT."""
     inner = avro.members[0] if isinstance(avro, AvroUnion) and len(avro.members) == 1 else avro
-    is_variant = isinstance(inner, AvroRecord) and inner.logical is not None and inner.logical.name == VARIANT
-    return pa.field(name, arrow_type(avro), metadata=VARIANT_FIELD if is_variant else None)
+    is_marked = isinstance(inner, AvroRecord) and inner.logical is not None and inner.logical.name == VARIANT
+    return VARIANT_FIELD if is_marked else None
 
 
 def is_variant(field: "pa.Field[Any]") -> bool:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from hudi_bridge.common.display import html_of_properties, html_of_rows
 from hudi_bridge.errors import UnsupportedTableError
 from hudi_bridge.schema.avro import NULL, AvroArray, AvroMap, AvroRecord, AvroType, AvroUnion, arrow_type
+from hudi_bridge.schema.avro_types import variant_mark
 from hudi_bridge.schema.difference import SchemaChange, child_path, is_readable_as, primitive_name, schema_changes
 from hudi_bridge.schema.internal import (
     ArrayType,
@@ -28,6 +29,7 @@ from hudi_bridge.schema.internal import (
     InternalSchema,
     MapType,
     RecordType,
+    has_constant_ids,
     internal_from_arrow,
 )
 
@@ -227,7 +229,7 @@ class _Ids:
     def _type(self, type_: FieldType, parent: int, path: str) -> FieldType:
         match type_:
             case RecordType():
-                return self.record(type_, parent, path)
+                return type_ if has_constant_ids(type_) else self.record(type_, parent, path)
             case ArrayType():
                 (element_id,) = self._inner_ids(parent, 1)
                 element = self._type(type_.element, element_id, child_path(path, "element"))
@@ -358,7 +360,7 @@ def writer_schema_from_arrow(schema: pa.Schema, leading: Sequence[str], trailing
 
 def _arrow_field(name: str, avro: AvroType) -> "pa.Field[Any]":
     type_, nullable = _arrow_type(avro)
-    return pa.field(name, type_, nullable)
+    return pa.field(name, type_, nullable, metadata=variant_mark(avro))
 
 
 def _arrow_type(avro: AvroType) -> tuple[Any, bool]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_bridge.errors import CorruptTimelineError
 from hudi_bridge.schema.avro import parse_json
-from hudi_bridge.schema.avro_types import vector_type
+from hudi_bridge.schema.avro_types import VARIANT_FIELD, is_variant, vector_type
 
 # In pyarrow's stubs, parametric types have no attributes.
 SCHEMA_FOLDER = ".hoodie/.schema"
@@ -41,6 +41,8 @@ _VECTOR = re.compile(r"vector\[([0-9]{1,9}),\s*(float|double|int8),\s*fixed_byte
 _FIXED = re.compile(r"fixed\[[0-9]+\]")
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\(([0-9]{1,2}),\s*([0-9]{1,2})\)(?:\[[0-9]+\])?")
 _MAX_PRECISION = 38
+_VARIANT_IDS = {"metadata": -2, "value": -1}
+_BLOB_IDS = {"type": -10, "data": -11, "reference": -12}
 # Deeper nesting could overflow the stack of recursive functions.
 _MAX_DEPTH = 64
 _Value = TypeVar("_Value")
@@ -128,7 +130,15 @@ def schema_for_instant(history: Sequence[InternalSchema], instant: str) -> Inter
 
 def to_arrow(schema: InternalSchema) -> pa.Schema:
     """The Arrow schema of the table's rows; every column, element and value is nullable."""
-    return pa.schema([pa.field(field.name, _arrow_type(field.type)) for field in schema.fields])
+    return pa.schema([_field_of(field.name, field.type) for field in schema.fields])
+
+
+def has_constant_ids(record: RecordType) -> bool:
+    """Whether a record is a VARIANT or a BLOB, in which Hudi gives the same ids to the parts of every column.
+
+    Source: ``InternalSchemaConverter.visitPrimitiveToBuildInternalType`` of Hudi 1.2.
+    """
+    return _ids_by_name(record) in (_VARIANT_IDS, _BLOB_IDS)
 
 
 def internal_from_arrow(schema: pa.Schema) -> InternalSchema:
@@ -138,22 +148,38 @@ def internal_from_arrow(schema: pa.Schema) -> InternalSchema:
     """
     next_id = count(len(schema))
     fields = tuple(
-        Field(id=i, name=field.name, optional=field.nullable, type=_internal_type(field.type, next_id))
+        Field(id=i, name=field.name, optional=field.nullable, type=_internal_type_of(field, next_id))
         for i, field in enumerate(schema)
     )
     return InternalSchema(version_id=0, max_column_id=next(next_id) - 1, fields=fields)
 
 
+def _field_of(name: str, type_: FieldType) -> "pa.Field[ArrowType]":
+    is_variant_type = isinstance(type_, RecordType) and _ids_by_name(type_) == _VARIANT_IDS
+    return pa.field(name, _arrow_type(type_), metadata=VARIANT_FIELD if is_variant_type else None)
+
+
 def _arrow_type(type_: FieldType) -> pa.DataType:
     match type_:
         case RecordType():
-            return pa.struct([pa.field(field.name, _arrow_type(field.type)) for field in type_.fields])
+            return pa.struct([_field_of(field.name, field.type) for field in type_.fields])
         case ArrayType():
-            return pa.list_(pa.field("element", _arrow_type(type_.element)))
+            return pa.list_(_field_of("element", type_.element))
         case MapType():
             return pa.map_(_arrow_type(type_.key), _arrow_type(type_.value))
         case _:
             return type_
+
+
+def _internal_type_of(field: "pa.Field[ArrowType]", next_id: "count[int]") -> FieldType:
+    if not is_variant(field):
+        return _internal_type(field.type, next_id)
+    parts: ArrowType = field.type
+    return RecordType(
+        fields=tuple(
+            Field(id=_VARIANT_IDS[part.name], name=part.name, optional=False, type=part.type) for part in parts
+        )
+    )
 
 
 def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
@@ -162,14 +188,14 @@ def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
         children = [type_.field(i) for i in range(type_.num_fields)]
         return RecordType(
             fields=tuple(
-                Field(id=id_, name=child.name, optional=child.nullable, type=_internal_type(child.type, next_id))
+                Field(id=id_, name=child.name, optional=child.nullable, type=_internal_type_of(child, next_id))
                 for id_, child in zip(ids, children, strict=True)
             )
         )
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return ArrayType(
             element_id=next(next_id),
-            element=_internal_type(type_.value_type, next_id),
+            element=_internal_type_of(type_.value_field, next_id),
             element_optional=type_.value_field.nullable,
         )
     if pa.types.is_map(type_):
@@ -177,7 +203,7 @@ def _internal_type(type_: ArrowType, next_id: "count[int]") -> FieldType:
             key_id=next(next_id),
             key=type_.key_type,
             value_id=next(next_id),
-            value=_internal_type(type_.item_type, next_id),
+            value=_internal_type_of(type_.item_field, next_id),
             value_optional=type_.item_field.nullable,
         )
     primitive: pa.DataType = type_
@@ -287,9 +313,16 @@ def _shown(value: object) -> str:
     return text if len(text) < 80 else text[:77] + "..."  # noqa: PLR2004 - one line
 
 
+def _ids_by_name(record: RecordType) -> dict[str, int]:
+    return {field.name: field.id for field in record.fields}
+
+
 def _ids(type_: FieldType) -> Sequence[int]:
-    """All ids within a type."""
+    """All ids within a type that belong to one field alone."""
     match type_:
+        case RecordType() if has_constant_ids(type_):
+            # They repeat from column to column, and the reference of a BLOB has ids of the table's first columns.
+            return []
         case RecordType():
             return [id_ for field in type_.fields for id_ in (field.id, *_ids(field.type))]
         case ArrayType():

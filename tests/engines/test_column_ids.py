@@ -29,10 +29,14 @@ def test_each_version_tells_the_ids_of_columns_and_of_what_is_in_them(tmp_path: 
         "value_optional": True,
         "value": {"type": "record", "fields": [{"id": 7, "name": "n", "optional": True, "type": "int"}]},
     }
-    current = hudi_schema(7, (0, "b", "string"), (2, "tags", tags), (3, "seen", seen))
+    parts = [{"id": -2, "name": "metadata", "optional": False, "type": "binary"}]
+    parts += [{"id": -1, "name": "value", "optional": False, "type": "binary"}]
+    variants = [(number, f"v{number}", {"type": "record", "fields": parts}) for number in (8, 9)]
+    current = hudi_schema(7, (0, "b", "string"), (2, "tags", tags), (3, "seen", seen), *variants)
     versions = [current, hudi_schema(3, (0, "a", "string")), hudi_schema(9, (0, "later", "string"))]
     actual = column_ids(
         replace(context, schema_ids=json.dumps(current), schema_history=json.dumps({"schemas": versions}))
     )
     of_seen = {"seen": 3, "seen.key": 5, "seen.value": 6, "seen.value.n": 7}
-    assert actual == ({"b": 0, "tags": 2, "tags.element": 4, **of_seen}, {"a": 0})
+    # Those of the parts of a VARIANT are the same in every column.
+    assert actual == ({"b": 0, "tags": 2, "tags.element": 4, **of_seen, "v8": 8, "v9": 9}, {"a": 0})

@@ -201,6 +201,21 @@ def test_a_name_that_comes_back_with_another_type_is_another_column() -> None:
     assert proposal.ambiguities == ()
 
 
+def test_the_parts_of_a_variant_keep_the_ids_by_which_hudi_knows_it() -> None:
+    parts = '[{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}]'
+    variant = f'{{"type": "record", "name": "v", "logicalType": "variant", "fields": {parts}}}'
+    text = f'{{"type": "record", "name": "r", "fields": [{{"name": "v", "type": ["null", {variant}]}}]}}'
+    schema = writer_schema_from_avro(parse_avro_schema(text, "a test"), (), ("part",))
+    (version,) = infer_schema_history([("1", schema)]).versions
+    kind = version.fields[0].type
+    assert isinstance(kind, RecordType)
+    assert [(part.name, part.id, part.optional) for part in kind.fields] == [
+        ("metadata", -2, False),
+        ("value", -1, False),
+    ]
+    assert (ids(version), version.max_column_id) == ({"v": 0, "part": 1}, 1)
+
+
 def test_reading_by_proposed_ids_is_reading_by_name() -> None:
     schemas = (
         {"a": INT, "s": pa.struct({"x": INT, "y": TEXT}), "b": TEXT},

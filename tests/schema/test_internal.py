@@ -5,12 +5,15 @@ import pyarrow as pa
 import pytest
 
 from hudi_bridge.errors import CorruptTimelineError
+from hudi_bridge.readers.blobs import blob_columns
+from hudi_bridge.schema.avro_types import is_variant
 from hudi_bridge.schema.internal import (
     ArrayType,
     Field,
     InternalSchema,
     MapType,
     RecordType,
+    has_constant_ids,
     internal_from_arrow,
     parse_internal_schema,
     parse_schema_history,
@@ -153,6 +156,47 @@ def test_an_instant_has_the_schema_of_its_version_or_the_one_before() -> None:
     assert schema_for_instant(history[:2], "19") is None
     assert schema_for_instant((), "19") is None
     assert schema_for_instant(history, "not an instant") is None
+
+
+VARIANT = record(field(-2, "metadata", "binary"), field(-1, "value", "binary"))
+_REFERENCE = (
+    field(0, "external_path", "string"),
+    field(1, "offset", "long"),
+    field(2, "length", "long"),
+    field(3, "managed", "boolean"),
+)
+BLOB = record(field(-10, "type", "string"), field(-11, "data", "binary"), field(-12, "reference", record(*_REFERENCE)))
+
+
+def test_the_parts_of_each_variant_and_blob_have_the_same_ids() -> None:
+    """As ``InternalSchemaConverter`` of Hudi 1.2.0 makes them."""
+    columns = (field(2, "v", VARIANT), field(3, "s", record(field(5, "w", VARIANT))), field(4, "b", BLOB))
+    schema = parse_internal_schema(
+        json.dumps(record(field(0, "id", "string"), field(1, "x", "double"), *columns)), PATH
+    )
+    assert schema.max_column_id == 5
+    arrow = to_arrow(schema)
+    inner: Any = arrow.field("s").type
+    assert is_variant(arrow.field("v"))
+    assert is_variant(inner.field("w"))
+    assert blob_columns(arrow) == ("b",)
+    made = internal_from_arrow(arrow).fields[2].type
+    assert isinstance(made, RecordType)
+    assert has_constant_ids(made)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        field(-1, "v", "string"),
+        field(1, "v", record(field(-1, "metadata", "binary"), field(-2, "value", "binary"))),
+        field(1, "v", record(*VARIANT["fields"], field(-3, "more", "binary"))),  # type: ignore[misc]
+    ],
+    ids=["of a column", "of other parts", "of more parts"],
+)
+def test_other_negative_ids_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(CorruptTimelineError, match="column ids that repeat or are negative"):
+        parse_internal_schema(json.dumps(record(field(0, "id", "string"), wrong)), PATH)
 
 
 def test_ids_by_position_count_siblings_before_children() -> None:

@@ -16,9 +16,9 @@ from hudi_bridge.logformat.layout import BlockType, HeaderKey
 from hudi_bridge.schema.avro_types import is_variant
 from tests.logformat.log_writer import log_block
 from tests.support.counting_files import CountingFileSystem
-from tests.support.shredded_tables import FIELDS, FILES, FORMS, NAMES, PLAIN, created, opened, with_base
+from tests.support.shredded_tables import FIELDS, FILES, FORMS, NAMES, PLAIN, VARIANT, created, opened, with_base
 from tests.support.strength import one_in
-from tests.support.table_writer import TableWriter, at
+from tests.support.table_writer import META_FIELDS, TableWriter, at
 from tests.support.variants import Primitive, at_path, decoded
 
 PATHS: list[tuple[str | int, ...]] = [
@@ -129,6 +129,73 @@ def test_paths_of_an_incremental_query(tmp_path: Path) -> None:
     require_paths(newer)
     p = variant_path("v", "nest", "p")
     assert newer.explain(columns={"p": p}).base_bytes < newer.explain(columns={"p": pc.field("v")}).base_bytes / 2
+
+
+RENAMED = "renamed"
+
+
+def with_history(version: int, name: str) -> dict[str, Any]:
+    """The schema with column ids that Hudi 1.2.0 makes of a table with the VARIANT columns of a name and ``w``."""
+    ids = {"metadata": -2, "value": -1}
+    parts = [{"id": id_, "name": part, "optional": False, "type": "binary"} for part, id_ in ids.items()]
+    kinds: dict[str, Any] = {**dict.fromkeys((*META_FIELDS, "id"), "string"), "ts": "long"}
+    kinds |= {column: {"type": "record", "fields": parts} for column in (name, "w")}
+    fields = [{"id": id_, "name": key, "optional": True, "type": kind} for id_, (key, kind) in enumerate(kinds.items())]
+    return {"version_id": version, "max_column_id": len(fields) - 1, "type": "record", "fields": fields}
+
+
+def base_with_meta(table: TableWriter, file_id: str, instant: str, source: str) -> Path:
+    """A golden file with meta columns, whose VARIANT column is there twice."""
+    path = table.partition("") / f"{file_id}_0-1-1_{instant}.parquet"
+    ids, *columns = pq.read_table(FILES / f"{source}.parquet").select(["id", "ts", "v", "v"]).columns
+    keys = pa.array([f"{file_id}_{key}" for key in ids.to_pylist()])
+    meta: list[Any] = [pa.array([text] * len(keys)) for text in (instant, instant, "", "", path.name)]
+    pq.write_table(pa.table([*meta[:2], keys, *meta[3:], keys, *columns], list(table.arrow_schema.names)), path)
+    return path
+
+
+def test_paths_of_a_column_that_was_renamed(tmp_path: Path) -> None:
+    other = {**VARIANT, "name": "other"}
+    before, after = (
+        TableWriter(folder=tmp_path / "table", fields=(*FIELDS[:2], (name, VARIANT), ("w", other)))
+        for name in ("v", RENAMED)
+    )
+    before.create().commit(at(1), wrote=[base_with_meta(before, "f1-0", at(1), "spark_object")])
+    versions = [with_history(int(at(2)), RENAMED), with_history(0, "v")]
+    latest = {"latest_schema": json.dumps(versions[0])}
+    after.commit(at(2), action="commit", operation="ALTER_SCHEMA", extra=latest)
+    (after.folder / ".hoodie/.schema").mkdir()
+    (after.folder / f".hoodie/.schema/{at(2)}.schemacommit").write_text(json.dumps({"schemas": versions}))
+    files = [base_with_meta(after, "f2-0", at(3), "duckdb_object")]
+    rows = [{"id": "f1-0_rest", "ts": 9, RENAMED: PLAIN, "w": PLAIN}]
+    files.append(after.log_file(at(3), [after.data_block(at(3), rows), after.delete_block(at(3), [("f1-0_empty", 9)])]))
+    after.commit(at(3), wrote=files, extra=latest)
+    table = after.open()
+    assert [str(change) for version in table.schema_history for change in version.changes] == ["renamed v to renamed"]
+    base = table.read_optimized()
+    queries = {
+        RENAMED: (
+            table.snapshot(),
+            base,
+            table.snapshot(at(2)),
+            table.incremental("earliest"),
+            table.incremental(at(2)),
+        ),
+        "v": (table.snapshot(at(1)),),
+    }
+    for column, dataset in ((name, dataset) for name, datasets in queries.items() for dataset in datasets):
+        whole = {row["id"]: row for row in dataset.to_table().to_pylist()}
+        assert len(whole) > 20 or dataset.query_type == "incremental"
+        assert all(row[column] == row["w"] for row in whole.values())
+        for steps in PATHS[::7]:
+            columns: Any = {"key": pc.field("_hoodie_record_key"), "time": pc.field("_hoodie_commit_time")}
+            columns |= {"p": variant_path(column, *steps), "q": variant_path("w", *steps)}
+            for row in dataset.to_table(columns, filter=pc.field("ts") >= 0).to_pylist():
+                value, p, q = whole[row["key"]][column], row["p"], row["q"]
+                assert (() if p is None else (decoded(**p),)) == (at_path(decoded(**value), steps) if value else ())
+                assert (p, row["time"]) == (q, whole[row["key"]]["_hoodie_commit_time"])
+    p, v = variant_path(RENAMED, "nest", "p"), pc.field(RENAMED)
+    assert base.explain(columns={"p": p}).base_bytes < base.explain(columns={"p": v}).base_bytes / 2
 
 
 def test_paths_beside_expressions_of_the_same_column(tmp_path: Path) -> None:

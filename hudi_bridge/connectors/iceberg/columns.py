@@ -13,7 +13,7 @@ Source: the Iceberg specification, "Schemas and Data Types", "Column Projection"
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -111,7 +111,10 @@ def columns_of(query_schema: pa.Schema, hudi_ids: Sequence[ColumnIds], earlier: 
     if not len(query_schema):
         raise UnsupportedTableError("table", "no columns: nothing has been committed yet", "a table with columns")
     versions = [{path: id_ + _FIRST_ID_OF_HUDI for path, id_ in version.items()} for version in hudi_ids]
-    numbering = _Numbering(versions[0], _FIRST_ID_WITHOUT_HUDI) if versions else _Numbering(earlier, _next_id(earlier))
+    of_hudi = [id_ for version in versions for id_ in version.values()]
+    # Those below the ids of Hudi are enough for most tables.
+    without_hudi = chain(range(_FIRST_ID_WITHOUT_HUDI, _FIRST_ID_OF_HUDI), count(max(of_hudi, default=0) + 1))
+    numbering = _Numbering(versions[0], without_hudi) if versions else _Numbering(earlier, count(_next_id(earlier)))
     fields = [numbering.field(field, "") for field in query_schema]
     schema = Schema(*fields)
     return Columns(schema=schema, ids=numbering.ids, mapping=map_names(schema, versions[1:]))
@@ -206,9 +209,9 @@ def _next_id(ids: Ids) -> int:
 class _Numbering:
     """Assigns field ids: the id that a path has, or else the next new one."""
 
-    def __init__(self, ids: Ids, next_id: int) -> None:
+    def __init__(self, ids: Ids, new_ids: Iterator[int]) -> None:
         self._assigned = {**ids, **_META_IDS}
-        self._next = next_id
+        self._new_ids = new_ids
         self.ids: dict[str, int] = {}
 
     def field(self, field: "pa.Field[Any]", parent: str) -> NestedField:
@@ -220,8 +223,7 @@ class _Numbering:
         if path in self.ids:
             raise UnsupportedTableError("columns in Iceberg", f"two with the path {path}", "names without dots")
         if path not in self._assigned:
-            self._assigned[path] = self._next
-            self._next += 1
+            self._assigned[path] = next(self._new_ids)
         self.ids[path] = self._assigned[path]
         return self.ids[path]
 

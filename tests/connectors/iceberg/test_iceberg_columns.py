@@ -63,6 +63,14 @@ def test_ids_of_a_history_are_hudi_s_moved_up() -> None:
     assert names_to_ids(columns.mapping, columns.schema) == columns.ids
 
 
+def test_parts_of_variants_get_ids_that_no_column_has() -> None:
+    parts = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    names = [f"v{number}" for number in range(60)]
+    hudi_ids = ({name: number for number, name in enumerate(names)}, {"former": 99})
+    columns = columns_of(pa.schema([(name, parts) for name in names]), hudi_ids, {})
+    assert len({199, *columns.ids.values()}) == 1 + 3 * len(names)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
