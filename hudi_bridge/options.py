@@ -257,9 +257,11 @@ def require_read_options(options: Mapping[str, str], more: Iterable[str] = ()) -
     """Raises unless all options can be followed, or change nothing; ``more`` are further names.
 
     Raises:
-        QueryError: a name is not a read option, a value is no text, or the option would change rows and is not
-            followed.
+        QueryError: there is no mapping, a name is not a read option, a value is no text, or the option would change
+            rows and is not followed.
     """
+    if not isinstance(options, Mapping):
+        raise QueryError("options", repr(options), "a mapping of names to values")
     others = tuple(more)
     for name, value in options.items():
         option = READ_OPTIONS.get(name)
@@ -296,8 +298,9 @@ def require_text(name: str, value: object) -> None:
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f"{close[0]}, the nearest name" if close else "a read option; docs/options.md lists them"
+    by_lower_case = {known.lower(): known for known in names}
+    close = get_close_matches(name.lower(), by_lower_case, n=1)
+    return f"{by_lower_case[close[0]]}, the nearest name" if close else "a read option; docs/options.md lists them"
 
 
 class HollowCommitPolicy(StrEnum):

@@ -132,6 +132,8 @@ class Storage:
             StorageError: the file system does not answer.
         """
         table_path = path_text(path)
+        if not isinstance(options, Mapping | None):
+            raise QueryError("storage_options", f"a {type(options).__name__}", "a mapping of names to values")
         options = dict(options or {})
         if filesystem is not None:
             if options:

@@ -22,6 +22,7 @@ from hudi_bridge.connectors.spark import read
 from hudi_bridge.connectors.spark.data_source import stream_options
 from hudi_bridge.connectors.spark.options import parse_options
 from hudi_bridge.connectors.spark.plan import PinnedQuery
+from hudi_bridge.connectors.split_tasks import TableQuery
 from hudi_bridge.options import (
     BLOB_MODE_KEY,
     COLUMN_IDS_KEY,
@@ -33,6 +34,7 @@ from hudi_bridge.options import (
     Effect,
     names_of,
 )
+from hudi_bridge.table import OpenArguments, RowsArguments
 from tests.support.compare import differences
 from tests.support.golden_cases import GoldenQuery, golden_blobs, golden_read_options, golden_table
 from tests.support.read_options import answer_to, is_range
@@ -288,6 +290,7 @@ def test_options_that_are_refused_are_refused_everywhere(
         ("hoodie.datasource.view.typ", "hoodie.datasource.view.type"),
         ("hoodie.datasource.read.beginn.instanttime", "hoodie.datasource.read.begin.instanttime"),
         ("hudi_bridge.read.as_release", "hudi_bridge.read.as.release"),
+        ("HOODIE.BUCKET_INDEX.NUM.BUCKETS", "hoodie.bucket.index.num.buckets"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_one(
@@ -298,6 +301,24 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(
     text = complaint(capfd, caught.value)
     assert misspelt in text
     assert nearest in text
+
+
+def through_tasks(table: Path, scratch: Path, options: Mapping[str, str]) -> pa.Table:  # noqa: ARG001
+    """As Dask, Ray and Daft open a table."""
+    arguments = OpenArguments(
+        filesystem=None, options=options, payloads=None, log_memory_bytes=None, storage_options=None
+    )
+    rows = RowsArguments(as_of=None, read_optimized=False, after=None, up_to=None)
+    return TableQuery.of("tests", table, arguments, rows, None, meta_columns=True).dataset.to_table()
+
+
+@pytest.mark.parametrize("given", [[("hoodie.metadata.enable", "false")], "hoodie.metadata.enable=false"], ids=str)
+@pytest.mark.parametrize("entrance", [through_open, through_attach, through_attach_all, through_polars, through_tasks])
+def test_options_that_are_no_mapping_are_refused(entrance: Entrance, given: Any, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"options: found .*hoodie\.metadata\.enable.*, expected a mapping of names"):
+        entrance(EVOLVED, tmp_path, given)
+    with pytest.raises(QueryError, match=r"storage_options: found a (list|str), expected a mapping of names"):
+        HudiTable.open(EVOLVED, storage_options=given)
 
 
 @pytest.mark.parametrize("function", [attach, attach_all, scan, read], ids=lambda function: function.__name__)
