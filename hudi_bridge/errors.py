@@ -73,7 +73,10 @@ class InstantNotReadableError(QueryError):
 
 
 class UnsupportedTableError(HudiReadError):
-    """Raised before the first row when a table uses an unsupported feature."""
+    """Raised before the first row when a table uses an unsupported feature.
+
+    What only a file tells of itself, such as its encryption, is raised before the first row of that file.
+    """
 
     def __init__(self, feature: str, found: str, supported: str) -> None:
         super().__init__(feature, found, supported)

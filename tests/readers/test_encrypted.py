@@ -10,11 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError, tools
+from hudi_bridge.connectors import polars
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
+from hudi_bridge.connectors.split_tasks import TableQuery
 from hudi_bridge.logformat.parquet import decode_parquet_block, parquet_block_schema
 from hudi_bridge.storage.storage import Storage
+from hudi_bridge.table import RowsArguments
 from tests.support.encryption import COLUMNS, WHOLE, encrypted
 from tests.support.table_writer import TableWriter, at
 
@@ -86,6 +89,38 @@ def test_doctor_does_not_take_an_encrypted_file_for_damaged(table: tuple[Path, s
     ]
     assert findings
     assert not any("backup" in (finding.remedy or "") for finding in findings)
+
+
+ALL = RowsArguments(as_of=None, read_optimized=False, after=None, up_to=None)
+ALSO_READS: dict[str, Callable[[HudiTable], object]] = {
+    **READS,
+    "past": lambda table: list(table.snapshot(at(1)).to_batches(filter=pc.field("id") == "b2")),
+    "range": lambda table: list(table.incremental("earliest").to_batches(columns=["id"])),
+    "changes": lambda table: list(table.changes(at(1)).to_batches()),
+    "one partition's keys": lambda table: table.get("b0"),
+    "polars": lambda table: polars.scan(table).collect(),
+    "tasks": lambda table: [
+        list(task.batches()) for task in TableQuery(table=table, rows=ALL, columns=("id",)).tasks()
+    ],
+    "explain": lambda table: table.snapshot().explain(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_encrypted_base_file_among_plain_ones_is_refused_by_every_read(form: str, tmp_path: Path) -> None:
+    writer = TableWriter(folder=tmp_path / "table").create()
+    rows = [[{"id": f"{key}{number}", "value": "1", "ts": 1} for key in "ab"] for number in range(3)]
+    files = [writer.base_file(at(1), part, file_id=f"f{number}-0") for number, part in enumerate(rows)]
+    writer.commit(at(1), wrote=files)
+    blocks = [
+        writer.data_block(at(2), [{**part[0], "ts": 2}], file_id=f"f{number}-0") for number, part in enumerate(rows)
+    ]
+    logs = [writer.log_file(at(2), [block], file_id=f"f{number}-0") for number, block in enumerate(blocks)]
+    writer.commit(at(2), wrote=logs)
+    files[-1].write_bytes(encrypted(pq.read_table(files[-1]), form, ["value"]))
+    for name, read in ALSO_READS.items():
+        with pytest.raises(UnsupportedTableError, match=f"Parquet encryption: found f2-0_.*, which {FORMS[form]}"):
+            pytest.fail(f"{name}: {read(writer.open())}")
 
 
 @pytest.mark.parametrize("form", FORMS)
