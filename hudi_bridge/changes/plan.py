@@ -184,7 +184,7 @@ def plan_changes(planner: SplitPlanner, instants: InstantRange, change_format: C
         CorruptTableError: a file of the timeline is missing or damaged.
     """
     state = planner.state
-    image = _as_images(planner.context(QueryType.CHANGES), state, change_format)
+    image = _as_images(planner.context(QueryType.CHANGES), planner, change_format)
     if state.options.completion_times:
         times = completion_times(state, instants.commits)
         image = replace(with_completion_times(image, times), schema=image.schema)
@@ -307,7 +307,7 @@ class _Planning:
         if context is None:
             state = self.newest.state
             context = build_read_context(state, self.newest.query_schema, QueryType.CHANGES, visible=planner.state)
-            context = self.contexts[planner] = _as_images(context, state, self.change_format)
+            context = self.contexts[planner] = _as_images(context, self.newest, self.change_format)
         return context
 
     def _by_partition(
@@ -330,16 +330,17 @@ class _Planning:
         )
 
 
-def _as_images(context: ReadContext, state: TableState, change_format: ChangeFormat) -> ReadContext:
+def _as_images(context: ReadContext, newest: SplitPlanner, change_format: ChangeFormat) -> ReadContext:
     """The context for images in JSON: Hudi reads partition columns from the files, where inserts may have dropped them.
 
-    Files that a table was bootstrapped from may lack them, and Hudi has no images of tables without change data.
+    They have the table's types there, also those that other queries return as text. Files that a table was
+    bootstrapped from may lack them, and Hudi has no images of tables without change data.
 
     Source: ``CDCFileGroupIterator``, which opens files without partition values.
     """
-    config = state.config
+    config = newest.state.config
     reads_files = change_format is ChangeFormat.CDC and config.cdc_enabled and config.bootstrap_base_path is None
-    return replace(context, path_columns=()) if reads_files else context
+    return replace(context, path_columns=(), schema=newest.query_schema.arrow) if reads_files else context
 
 
 def _touched_groups(writes: tuple[CommitWrites, ...]) -> set[GroupId]:
