@@ -10,6 +10,7 @@ from hudi_bridge.readers.base_formats.footers import is_foreign
 from hudi_bridge.schema.meta_columns import FILE_NAME_COLUMN, META_COLUMNS, PARTITION_PATH_COLUMN
 from hudi_bridge.splits.file_slice import BaseFile, is_data_file, parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.partitions import PARTITION_METADATA
+from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.timeline.instant import Action
 from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, WriteStat
 from hudi_bridge.tools.checks.examined import DataFile, Examined, Footer, data_files
@@ -110,14 +111,11 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
     for file in examined.files:
         if file.base is None and not examined.logs_name_their_own_instant:
             continue
-        # Before an upgrade, a log file was named after its base file, also that of a write that was rolled back.
-        if file.base is None and file.instant_time in examined.base_instants.get(
-            (file.partition_path, file.file_id), ()
-        ):
-            continue
         named = examined.written.get(file.instant_time)
         # A rollback writes its own log files, and so does a commit whose metadata cannot be read.
         if named is None or file.path in named_by_any_commit or file.is_cdc or file.instant_time in rolled_back:
+            continue
+        if file.base is None and _is_of_another_write(examined, file):
             continue
         if not named:
             files_of_empty_commits[file.instant_time].append(file)
@@ -140,6 +138,19 @@ def files_no_commit_names(examined: Examined) -> Iterator[Finding]:
             remedy="readers show their rows, as Hudi does, and incremental queries do not: restore the commit's file "
             "from a backup",
         )
+
+
+def _is_of_another_write(examined: Examined, log: DataFile) -> bool:
+    """Whether the blocks of a log file are none of the instant in its name.
+
+    Before an upgrade, log files were named after the first file of their slice, also those of writes that were rolled
+    back.
+    """
+    try:
+        blocks = scan_heads(examined.storage, log.path, log.size_bytes).blocks
+    except HudiReadError:
+        return False
+    return bool(blocks) and all(block.instant_time != log.instant_time for block in blocks)
 
 
 def logs_of_compactions(examined: Examined) -> Iterator[Finding]:

@@ -490,6 +490,26 @@ def test_nothing_is_wrong_with_dates_that_python_does_not_have(tmp_path: Path, f
     assert examine(writer.folder, now=NOW, deep=True).worst is Severity.INFO
 
 
+def test_logs_of_another_write_are_not_those_of_the_first_commit_of_their_slice(tmp_path: Path) -> None:
+    # Before an upgrade, log files were named after the first one, also those of a write that was rolled back.
+    writer = TableWriter(folder=tmp_path / "t").create()
+    log = writer.log_file(at(1), [writer.data_block(at(1), [{"id": "a", "ts": 1, "value": "x"}])])
+    writer.commit(at(1), wrote=[log])
+    other = writer.log_file(at(1), [writer.data_block(at(2), [{"id": "a", "ts": 2, "value": "y"}])], number=2)
+    assert "files-no-commit-names" not in [finding.check for finding in examine(writer.folder, now=NOW).findings]
+    other.write_bytes(log.read_bytes())
+    findings = examine(writer.folder, now=NOW).findings
+    assert ("files-no-commit-names", other.name) in [(finding.check, finding.path) for finding in findings]
+
+
+@pytest.mark.parametrize("content", [b"", b"#HUDI#"])
+def test_a_log_that_no_commit_names_is_found_if_its_write_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    writer = healthy(tmp_path)
+    other = writer.log_file(at(2), [content], number=2)
+    findings = examine(writer.folder, now=NOW).findings
+    assert ("files-no-commit-names", other.name) in [(finding.check, finding.path) for finding in findings]
+
+
 def test_nothing_is_wrong_with_a_partition_within_another(tmp_path: Path) -> None:
     table = TableWriter(folder=tmp_path, partition_fields=("value",)).create()
     rows = {path: [{"id": path, "ts": 1, "value": path}] for path in (".com", "a", "a/b")}
