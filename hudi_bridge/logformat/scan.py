@@ -1,7 +1,8 @@
 """Finds the blocks of log files, and the blocks that count for a query.
 
 All blocks of an instant are applied at the position of its first block, as in Hudi 1.x and the optimized scan of 0.15.
-The default scan of 0.15 keeps the file order, and does not support log compaction.
+The default scan of 0.15 keeps the file order, and does not support log compaction: it merges the originals and the
+block that replaces them.
 
 Source: ``HoodieLogFileReader``, ``BaseHoodieLogRecordReader.scanInternal``.
 """
@@ -150,7 +151,11 @@ def _damage(source: ByteSource, offset: int) -> str | None:
 
 
 def live_blocks(
-    scans: Iterable[ScanResult], *, latest_instant: str | None, is_valid: Callable[[str], bool]
+    scans: Iterable[ScanResult],
+    *,
+    latest_instant: str | None,
+    is_valid: Callable[[str], bool],
+    keeps_compacted: bool = False,
 ) -> LiveBlocks:
     """The blocks that count for a query.
 
@@ -161,6 +166,7 @@ def live_blocks(
         scans: the log files of a file slice, in log file order.
         latest_instant: the query's instant; None for no limit.
         is_valid: whether an instant is committed.
+        keeps_compacted: whether the block of a log compaction also counts if ``scans`` have none of its originals.
 
     Raises:
         CorruptLogFileError: a block lacks its instant.
@@ -189,7 +195,7 @@ def live_blocks(
                 uncommitted += 1
             else:
                 by_instant.setdefault(instant, []).append(block)
-    instants = _instants_to_apply(by_instant)
+    instants = _instants_to_apply(by_instant, keeps_compacted=keeps_compacted)
     blocks = tuple(block for instant in instants for block in by_instant[instant])
     compacted = sum(map(len, by_instant.values())) - len(blocks)
     skipped = SkippedBlocks(
@@ -212,12 +218,13 @@ def _rollback_target(block: LogBlock) -> str:
     return target
 
 
-def _instants_to_apply(by_instant: dict[str, list[LogBlock]]) -> list[str]:
+def _instants_to_apply(by_instant: dict[str, list[LogBlock]], *, keeps_compacted: bool) -> list[str]:
     """The instants whose blocks are applied, oldest first; ``by_instant`` is in file order.
 
     The block of a log compaction replaces the blocks of the instants that it lists, at the position of the newest of
-    them. A later log compaction may list an earlier one, and then replaces its instants too. From the newest instant to
-    the oldest, the last compaction of such a chain comes first.
+    them. Without any of them, it does not count unless ``keeps_compacted``. A later log compaction may list an earlier
+    one, and then replaces its instants too. From the newest instant to the oldest, the last compaction of such a chain
+    comes first.
     """
     replaced_by: dict[str, str] = {}
     newest_first: dict[str, None] = {}
@@ -226,6 +233,6 @@ def _instants_to_apply(by_instant: dict[str, list[LogBlock]]) -> list[str]:
         final = replaced_by.get(instant, instant)
         if originals:
             replaced_by.update(dict.fromkeys(originals, final))
-        else:
+        if not originals or (keeps_compacted and by_instant.keys().isdisjoint(originals)):
             newest_first.setdefault(final)
     return list(reversed(newest_first))

@@ -296,7 +296,13 @@ def read_live_blocks(
     ]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
-    return live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
+    context = split.context
+    return live_blocks(
+        scans,
+        latest_instant=split.latest_instant,
+        is_valid=context.is_committed,
+        keeps_compacted=context.ranges_keep_compacted_blocks,
+    )
 
 
 class _InPieces:

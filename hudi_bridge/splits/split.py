@@ -145,6 +145,14 @@ class ReadContext:
         return instant_time <= self.latest_instant and self.is_committed(instant_time)
 
     @property
+    def ranges_keep_compacted_blocks(self) -> bool:
+        """Whether the block of a log compaction counts in a range that has none of its originals.
+
+        It does where no file group reader reads the range. Source: ``AbstractHoodieLogRecordReader.scanInternalV1``.
+        """
+        return self.commit_times is not None and not self.filters_base_rows_before_merge
+
+    @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns from which record keys are built.
 

@@ -19,6 +19,7 @@ from hudi_bridge import (
     UnsupportedTableError,
     open_reader,
 )
+from hudi_bridge.logformat.layout import HeaderKey
 from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.support.compare import differences
@@ -187,6 +188,22 @@ def test_a_compaction_brings_no_rows_of_its_own(tmp_path: Path, version: int) ->
     opened = table.open()
     assert values(opened.incremental(place(table, at(2)))) == []
     assert values(opened.incremental(place(table, at(1)))) == [("b", "b2")]
+
+
+@pytest.mark.parametrize(("version", "expected"), [(6, []), (9, [("a", "late")])])
+def test_what_a_log_compaction_of_the_range_has_rewritten_is_merged_in_releases_before_1(
+    tmp_path: Path, version: int, expected: list[tuple[str, str]]
+) -> None:
+    options = DEFAULT_PAYLOAD if version < 8 else EVENT_TIME
+    table = writer(tmp_path / "t", version, options)
+    log(table, at(1), [row("a", 5, "high")])
+    original = {HeaderKey.COMPACTED_BLOCK_TIMES: at(1)}
+    block = table.data_block(at(2), [row("a", 5, "high", commit=at(1))], positions=original)
+    path = table.log_file(at(2), [block], base_instant=at(1), number=2)
+    table.commit(at(2), wrote=[path])
+    log(table, at(3), [row("a", 1, "late")], number=3)
+    assert values(table.open().snapshot()) == [("a", "high")]
+    assert values(table.open().incremental(place(table, at(1)))) == expected
 
 
 @pytest.mark.parametrize("version", [6, 9])
