@@ -61,9 +61,14 @@ class LogFileName:
     file_format: str = ""
 
     @property
-    def sort_key(self) -> tuple[str, int, tuple[int, ...], bool, bool]:
-        """The order in which the log files of a slice are merged (``HoodieLogFile.LogFileComparator``)."""
-        return (self.instant_time, self.version, self.write_token or (), self.is_cdc, self.has_only_deletes)
+    def sort_key(self) -> tuple[str, int, str, bool, bool]:
+        """The order in which the log files of a slice are merged (``HoodieLogFile.LogFileComparator``).
+
+        Hudi compares write tokens as texts: ``10-0-0`` comes before ``9-0-0``. That decides where several writes have
+        files of one instant and version, as in the file groups of a resize of buckets.
+        """
+        token = "-".join(map(str, self.write_token or ()))
+        return (self.instant_time, self.version, token, self.is_cdc, self.has_only_deletes)
 
 
 def file_id_of(name: str) -> str:

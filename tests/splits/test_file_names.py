@@ -104,15 +104,17 @@ def test_what_is_no_native_log_file(name: str) -> None:
     assert parse_log_file_name(name) is None
 
 
-def test_log_files_are_merged_by_instant_then_version_then_token() -> None:
+def test_log_files_are_merged_by_instant_then_version_then_token_as_text() -> None:
     names = [
         ".f_001.log.2_9-9-9",
         ".f_001.log.10_0-0-0",
         ".f_002.log.1",
-        ".f_002.log.1_0-5-1",
         ".f_002.log.1_0-10-1",
-        ".f_002.log.1_0-10-1.cdc",
+        ".f_002.log.1_0-5-1",
+        ".f_002.log.1_0-5-1.cdc",
         ".f_002.log.1_1-0-0",
+        ".f_002.log.1_10-0-0",
+        ".f_002.log.1_9-0-0",
         "f_1-0-0_003_1.log.parquet",
         "f_1-0-0_003_1.deletes.parquet",
         "f_1-0-0_003_1.cdc.parquet",
