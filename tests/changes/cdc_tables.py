@@ -51,13 +51,15 @@ def cdc_block(table: TableWriter, instant: str, changes: Sequence[Change], mode:
     return log_block(BlockType.CDC_DATA, avro_content(datums), header)
 
 
-def logged_table(folder: Path, mode: str, blocks: Sequence[bytes] | None = None, **others: str) -> TableWriter:
+def logged_table(
+    folder: Path, mode: str, blocks: Sequence[bytes] | None = None, others: Mapping[str, str] | None = None
+) -> TableWriter:
     """A copy-on-write table of two commits, of which the second has logged its changes; ``others`` are properties."""
     options = {
         "hoodie.table.type": "COPY_ON_WRITE",
         "hoodie.table.cdc.enabled": "true",
         "hoodie.table.cdc.supplemental.logging.mode": mode,
-    } | others
+    } | dict(others or {})
     table = TableWriter(folder=folder, options=options).create()
     table.commit(at(1), action="commit", wrote=[table.base_file(at(1), BASE)])
     path = table.base_file(at(2), AFTER)

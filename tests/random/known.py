@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, tools
+from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.tools import RecordHistory
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory
@@ -145,6 +146,61 @@ def _are_nulled(theirs: Iterable[tuple[Any, ...]], ours: Iterable[tuple[Any, ...
 
 def _is_beside_logs(it: Difference, key: str, *_: pa.Table) -> bool:
     return any(group.log_files for group in history_of(it.case, key, it.end).file_groups)
+
+
+def _has_nulls_of_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+    """Whether Hudi's rows of a record lack partition columns that the writer dropped, and versions of it are in logs.
+
+    ``LogFileIterator`` of 0.15 takes them from log records, and from the path for base files alone. What an update has
+    read as null, it writes as null.
+    """
+    names, rows = it.case.table.partition_fields, dataclasses.replace(it, expected=theirs, ours=ours)
+    in_logs = any(not version.is_base_row for version in _versions(it.case, key, it.end))
+    return it.case.table.drops_partition_columns and in_logs and _has_nulls_in(rows, names, beside_logs=False)
+
+
+def _reads_hfile_blocks_by_name(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+    """Whether Hudi's rows of a record lack columns that an HFile block of it has under other names.
+
+    ``HoodieLogFileReader`` of 0.15 reads HFile blocks with the query's schema, and others with that of the block.
+    """
+    stored: list[set[str]] = []
+    for version in _versions(it.case, key, it.end):
+        if not version.is_base_row:
+            blocks = scan_blocks(Path(it.case.path, version.path).read_bytes(), version.path).blocks
+            block = next(block for block in blocks if block.offset == version.offset)
+            if block.block_type is BlockType.HFILE_DATA and block.schema_text:
+                stored.append({field["name"] for field in json.loads(block.schema_text)["fields"]})
+    lacking = [name for name in theirs.column_names if any(name not in names for names in stored)]
+    rows = dataclasses.replace(it, expected=theirs, ours=ours)
+    return bool(lacking) and _has_nulls_in(rows, lacking, beside_logs=False)
+
+
+def _has_rows_of_a_pending_resize(it: Difference) -> bool:
+    """Whether all that differs is rows that a range of Hudi has from file groups of a pending clustering, too.
+
+    The plan is older than the range. Writers of resized buckets have log records in the old file groups and the new.
+    To the timeline of a range, which ``MergeOnReadIncrementalRelation`` of 0.15 gives its file system view, instants
+    from before its begin have completed.
+    """
+    if it.kind != "incremental" or "_hoodie_file_name" not in it.expected.column_names:
+        return False
+    plans = {
+        entry["requested"]
+        for entry in it.case.document["instants"]
+        if entry["action"] == "replacecommit"
+        and entry["state"] != "completed"
+        and entry["requested"] < it.options[BEGIN]
+    }
+
+    def are_of_both(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        groups = history_of(it.case, key, it.end).file_groups
+        logs = {group.file_id: _instants_of_logs(it.case, group) for group in groups}
+        new = [file_id for file_id, instants in logs.items() if instants and plans.issuperset(instants)]
+        rest = theirs.filter(pc.invert(pc.is_in(theirs["_hoodie_file_name"], pa.array(new, pa.string()))))
+        return differences(rest, ours) == [] or _has_nulls_of_logs(it, key, rest, ours)
+
+    return bool(plans) and _all_differ(it, are_of_both)
 
 
 def _stops_at_a_later_block(it: Difference) -> bool:
@@ -549,6 +605,24 @@ KNOWN = (
         lambda it: (
             _drops_partition_columns(it) and _has_nulls_in(it, it.case.table.partition_fields, beside_logs=False)
         ),
+    ),
+    KnownDifference(
+        "partition columns that the writer dropped are null in Hudi's rows of tables of 0.x that log records are of",
+        lambda it: _is_of(it.case, 0) and it.kind != "cdc" and _all_differ(it, _has_nulls_of_logs),
+    ),
+    KnownDifference(
+        "Hudi 0.15 finds the columns of HFile blocks by name where columns have ids, and loses those of other names",
+        lambda it: (
+            _is_of(it.case, 0)
+            and it.case.table.has_column_ids
+            and it.kind not in ("cdc", "read_optimized")
+            and _all_differ(it, _reads_hfile_blocks_by_name)
+        ),
+    ),
+    KnownDifference(
+        "ranges of Hudi 0.15 have rows twice that follow the plan of a pending resize of buckets: from the file groups"
+        " of before, and from those of after",
+        lambda it: _is_of(it.case, 0) and _has_rows_of_a_pending_resize(it),
     ),
     KnownDifference(
         "Hudi 1.x leaves out what has been written to a file group that a pending write began",

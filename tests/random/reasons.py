@@ -108,6 +108,15 @@ REFUSED_BY_NAME = (
         ),
     ),
     KnownError(
+        "Hudi 1.1 has put column stats into file groups of an expression index, refuses to write to them from then on,"
+        " and the doctor tells",
+        lambda case, outcome: (
+            (outcome.kind, outcome.way) == ("doctor", "metadata-table")
+            and "column_stats: found the file group expr-index-" in outcome.detail
+            and any("mismatched partition path" in step["result"] for step in case.document["steps"])
+        ),
+    ),
+    KnownError(
         "an upgrade that failed has upgraded the metadata table alone, which the doctor tells",
         lambda case, outcome: (
             (outcome.kind, outcome.way) == ("doctor", "metadata-table")

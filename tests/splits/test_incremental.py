@@ -197,7 +197,7 @@ def test_what_a_log_compaction_of_the_range_has_rewritten_is_merged_in_releases_
     options = DEFAULT_PAYLOAD if version < 8 else EVENT_TIME
     table = writer(tmp_path / "t", version, options)
     log(table, at(1), [row("a", 5, "high")])
-    original = {HeaderKey.COMPACTED_BLOCK_TIMES: at(1)}
+    original: dict[int, str] = {HeaderKey.COMPACTED_BLOCK_TIMES: at(1)}
     block = table.data_block(at(2), [row("a", 5, "high", commit=at(1))], positions=original)
     path = table.log_file(at(2), [block], base_instant=at(1), number=2)
     table.commit(at(2), wrote=[path])
