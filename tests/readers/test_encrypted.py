@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import HudiTable, UnsupportedTableError, tools
-from hudi_bridge.connectors import polars
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.connectors.iceberg.publish import publish_table
 from hudi_bridge.connectors.scratch import Locations, Scratch
@@ -98,7 +97,6 @@ ALSO_READS: dict[str, Callable[[HudiTable], object]] = {
     "range": lambda table: list(table.incremental("earliest").to_batches(columns=["id"])),
     "changes": lambda table: list(table.changes(at(1)).to_batches()),
     "one partition's keys": lambda table: table.get("b0"),
-    "polars": lambda table: polars.scan(table).collect(),
     "tasks": lambda table: [
         list(task.batches()) for task in TableQuery(table=table, rows=ALL, columns=("id",)).tasks()
     ],
