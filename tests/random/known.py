@@ -73,13 +73,17 @@ class KnownDifference:
     explains: Callable[[Difference], bool]
 
 
+def of_its_snapshot(it: Difference) -> Difference:
+    """The difference from what a filter or a projection of Hudi's own snapshot would return; else the same."""
+    if it.case.snapshot is None or it.kind not in ("snapshot_filtered", "snapshot_columns"):
+        return it
+    return dataclasses.replace(it, expected=_asked_of(it, it.case.snapshot))
+
+
 def _contradicts_its_snapshot(it: Difference) -> bool:
     """Whether Hudi's answer to a filter or a projection differs from its own snapshot, and ours does not."""
-    snapshot = it.case.snapshot
-    if snapshot is None or it.kind not in ("snapshot_filtered", "snapshot_columns"):
-        return False
-    expected = _asked_of(it, snapshot)
-    return differences(expected, it.ours) == [] and not dataclasses.replace(it, expected=expected).is_of_types
+    expected = of_its_snapshot(it)
+    return differences(expected.expected, it.ours) == [] and not expected.is_of_types
 
 
 def _asked_of(it: Difference, rows: pa.Table) -> pa.Table:
@@ -531,6 +535,10 @@ def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
     return [version for group in groups for version in group.versions] + uncounted
 
 
+def _is_a_partial_update(it: Difference, key: str, theirs: pa.Table, _: pa.Table) -> bool:
+    return not theirs.num_rows and any(version.is_partial for version in _versions(it.case, key, it.end))
+
+
 def history_of(case: Case, key: str, as_of: str | None) -> RecordHistory:
     """The history of a record up to the end of a query, or to the newest state if that end has been cleaned."""
     table = case.opened()
@@ -627,6 +635,10 @@ KNOWN = (
     KnownDifference(
         "Hudi 1.x leaves out what has been written to a file group that a pending write began",
         lambda it: not _is_of(it.case, 0) and _leaves_out_what_a_pending_write_began(it),
+    ),
+    KnownDifference(
+        "Hudi looks for `_hoodie_is_deleted` in partial updates where full records have it, and takes them for deletes",
+        lambda it: it.case.table.has_deletes and _all_differ(it, _is_a_partial_update),
     ),
     KnownDifference(
         "Hudi leaves the rows of a slow writer out until the compaction that was planned beside it has run",

@@ -31,6 +31,7 @@ HUDI_IS_WRONG = {
     "lost_after_rollback_0150": ("stops reading logs at a block of a later instant",),
     "moved_and_log_compacted_120": ("contradicts its own snapshot",),
     "overwrite_of_moved_keys_102": ("null partition columns in slices with logs",),
+    "partial_updates_taken_for_deletes_120": ("takes them for deletes",),
     "resize_beside_range_0150": ("that log records are of", "pending resize of buckets"),
 }
 """Tables that show differences that are no faults, and parts of their reasons."""
