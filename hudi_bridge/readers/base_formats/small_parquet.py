@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from hudi_bridge.errors import CorruptBaseFileError
 from hudi_bridge.logformat.parquet import END_BYTES, footer_mismatch, require_not_encrypted
-from hudi_bridge.logformat.parquet_dictionaries import DictionaryValues, may_expand
+from hudi_bridge.logformat.parquet_dictionaries import BATCH_BYTES, DictionaryValues, may_expand
 from hudi_bridge.readers.base_file import OpenBaseFile, open_stored
 from hudi_bridge.readers.base_formats.footers import check_origin, chunks_of, without_bloom_filter
 from hudi_bridge.readers.base_formats.legacy_dates import LegacyDates
@@ -23,8 +23,8 @@ _MAGIC = b"PAR1"
 _HEAD_BYTES = 1 << 14
 """The bytes of the footer that are read together with the data before it."""
 _TAIL_BYTES = 1 << 12
-_MAX_DECODED_BYTES = 1 << 27
-"""The most bytes of decoded rows: usual ones take a hundredth of it, but rows can share large dictionary values."""
+_MAX_DECODED_BYTES = 1 << 26
+"""The most bytes of decoded rows: usual ones take a few megabytes, but rows can share large dictionary values."""
 
 
 class SmallParquetFile(OpenBaseFile):
@@ -56,30 +56,23 @@ class SmallParquetFile(OpenBaseFile):
         self._legacy_dates = LegacyDates.of(self.footer, self.arrow_schema, path)
         self.size_bytes = sum(group.total_byte_size for group in groups)
         """The uncompressed size of all columns."""
-        is_small = self.size_bytes * self.num_rows <= _MAX_DECODED_BYTES
-        self._dictionary_leaves = (
-            () if is_small else tuple(filter(self._has_dictionary, range(self.footer.num_columns)))
-        )
-        leaves = map(self.footer.schema.column, self._dictionary_leaves)
+        self._is_bounded_by_size = self.size_bytes * self.num_rows <= BATCH_BYTES
         # A row has any number of the values of lists.
-        self.is_bounded = not any(leaf.max_repetition_level for leaf in leaves) or self._is_bounded(content)
+        has_lists = any(map(pa.types.is_nested, self.arrow_schema.types)) and any(
+            self.footer.schema.column(leaf).max_repetition_level for leaf in range(self.footer.num_columns)
+        )
+        self.is_bounded = self._is_bounded_by_size or not has_lists or self._is_bounded(content)
         """Whether ``rows`` takes little memory, even if many rows share large dictionary values."""
 
-    def _has_dictionary(self, leaf: int) -> bool:
-        return any(may_expand(self.footer.row_group(number).column(leaf)) for number in self.row_groups)
-
     def _max_rows(self, columns: Sequence[str]) -> int:
-        """The number of rows that take little memory, whatever values of dictionaries they share."""
-        row_bytes = 0
-        for number in self.row_groups if self._dictionary_leaves else ():
-            chunks = map(self.footer.row_group(number).column, self._dictionary_leaves)
-            sizes = [
-                chunk.total_uncompressed_size
-                for chunk in chunks
-                if chunk.path_in_schema in columns or chunk.path_in_schema.partition(".")[0] in columns
-            ]
-            row_bytes = max(row_bytes, sum(sizes))
-        return max(1, min(self.num_rows, _MAX_DECODED_BYTES // max(1, row_bytes)))
+        """The number of rows that fit into a batch, whatever values of dictionaries they share."""
+        if self._is_bounded_by_size:
+            return max(1, self.num_rows)
+        row_bytes = max(
+            sum(chunk.total_uncompressed_size for chunk in chunks_of(self.footer, number, columns) if may_expand(chunk))
+            for number in self.row_groups
+        )
+        return max(1, min(self.num_rows, BATCH_BYTES // max(1, row_bytes)))
 
     def _is_bounded(self, content: bytes) -> bool:
         for number in self.row_groups:
@@ -133,7 +126,7 @@ class SmallParquetFile(OpenBaseFile):
         for batch in self._file.iter_batches(rows_at_once, columns=list(columns), use_threads=False):
             batches.append(batch)
             # Of usual files, what they take is known to be little; asking a batch for its size takes time.
-            size_bytes += batch.nbytes if rows_at_once < self.num_rows else 0
+            size_bytes += batch.get_total_buffer_size() if rows_at_once < self.num_rows else 0
             if size_bytes > _MAX_DECODED_BYTES:
                 raise pa.ArrowCapacityError(f"rows of {self.path} take more than {_MAX_DECODED_BYTES} bytes")
         rows = sum(batch.num_rows for batch in batches)
