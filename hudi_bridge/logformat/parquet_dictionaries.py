@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,8 +141,7 @@ def _file_of(pages: Sequence[StoredPage]) -> bytes:
     # Version 1; a schema of a root and the byte array; the number of rows and the list of row groups.
     rows = _varint(sum(stored.page.values for stored in pages))
     schema = b"\x15\x02\x19\x2c\x48\x01r\x15\x02\x00\x15\x0c\x25\x00\x18\x01v\x00"
-    length = bytes([len(pages) << 4 | 0xC]) if len(pages) < 15 else b"\xfc" + _unsigned(len(pages))  # noqa: PLR2004
-    footer = b"".join((schema, b"\x16", rows, b"\x19", length, *groups, b"\x00"))
+    footer = b"".join((schema, b"\x16", rows, b"\x19\xfc", _unsigned(len(pages)), *groups, b"\x00"))
     return b"".join((*parts, footer, len(footer).to_bytes(_LENGTH_BYTES, "little"), _MAGIC))
 
 
@@ -157,6 +157,9 @@ class _Values:
     @property
     def size_bytes(self) -> int:
         return self.count * self.longest
+
+
+_size_bytes = attrgetter("size_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,19 +258,20 @@ class DictionaryValues:
         wanted: dict[str, StoredPage] = {}
         for chunk in chunks:
             page, name = self._readable_page(chunk), chunk.path_in_schema
-            if page is not None and name not in self._longest:
+            if name in self._longest:
+                continue
+            if page is None:
+                self._longest[name] = self._max_bytes(chunk)
+            else:
                 wanted[name] = StoredPage(page, _read_at(self.file, page.stored_bytes, page.start), chunk.compression)
         if wanted:
             self._longest.update(zip(wanted, longest_values(list(wanted.values())), strict=True))
-        return [
-            self._max_bytes(chunk) if self._readable_page(chunk) is None else self._longest[chunk.path_in_schema]
-            for chunk in chunks
-        ]
+        return [self._longest[chunk.path_in_schema] for chunk in chunks]
 
     def _readable_page(self, chunk: pq.ColumnChunkMetaData) -> DictionaryPage | None:
-        """The dictionary page of a column chunk; None if there is none, or its sizes are not those of the chunk.
+        """The dictionary page of a column chunk; None without one, or if the page is larger than the chunk.
 
-        If they are not, one of them is wrong, so nothing is allocated by them.
+        Then one of the two sizes is wrong, so nothing is allocated by them.
         """
         page = self._page(chunk)
         if page is None or page.stored_bytes > chunk.total_compressed_size:
@@ -304,10 +308,6 @@ class DictionaryValues:
         name = chunk.path_in_schema
         file = pq.ParquetFile(self.file, metadata=self.footer, read_dictionary=[name], pre_buffer=False)
         return file.iter_batches(rows, row_groups=[self.row_group], columns=[name], use_threads=False)
-
-
-def _size_bytes(values: _Values) -> int:
-    return values.size_bytes
 
 
 def may_expand(chunk: pq.ColumnChunkMetaData) -> bool:

@@ -134,7 +134,7 @@ def to_arrow(schema: InternalSchema) -> pa.Schema:
 
 
 def has_constant_ids(record: RecordType) -> bool:
-    """Whether a record is a VARIANT or a BLOB, in which Hudi gives the same ids to the parts of every column.
+    """Whether a record is a VARIANT or a BLOB. Hudi gives their parts the same ids in every column.
 
     Source: ``InternalSchemaConverter.visitPrimitiveToBuildInternalType`` of Hudi 1.2.
     """

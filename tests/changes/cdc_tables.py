@@ -54,7 +54,7 @@ def cdc_block(table: TableWriter, instant: str, changes: Sequence[Change], mode:
 def logged_table(
     folder: Path, mode: str, blocks: Sequence[bytes] | None = None, others: Mapping[str, str] | None = None
 ) -> TableWriter:
-    """A copy-on-write table of two commits, of which the second has logged its changes; ``others`` are properties."""
+    """A copy-on-write table with two commits; the second logged its changes. ``others`` are more table properties."""
     options = {
         "hoodie.table.type": "COPY_ON_WRITE",
         "hoodie.table.cdc.enabled": "true",

@@ -38,5 +38,5 @@ def test_each_version_tells_the_ids_of_columns_and_of_what_is_in_them(tmp_path: 
         replace(context, schema_ids=json.dumps(current), schema_history=json.dumps({"schemas": versions}))
     )
     of_seen = {"seen": 3, "seen.key": 5, "seen.value": 6, "seen.value.n": 7}
-    # Those of the parts of a VARIANT are the same in every column.
+    # The parts of every VARIANT have the same ids, so they are left out.
     assert actual == ({"b": 0, "tags": 2, "tags.element": 4, **of_seen, "v8": 8, "v9": 9}, {"a": 0})

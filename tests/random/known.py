@@ -536,6 +536,7 @@ def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
 
 
 def _is_a_partial_update(it: Difference, key: str, theirs: pa.Table, _: pa.Table) -> bool:
+    """Whether only Hudi lacks a record that has a partial update (``RecordContext.isDeleteRecord`` of 1.x)."""
     return not theirs.num_rows and any(version.is_partial for version in _versions(it.case, key, it.end))
 
 

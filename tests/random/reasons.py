@@ -201,5 +201,7 @@ def _with_reason(case: Case, outcome: Outcome) -> Outcome:
         # A column alone that has another type is none of what is known.
         known = (CONTRADICTION,) if it.is_of_types else KNOWN
         # A filter that contradicts Hudi's snapshot may be of one that differs from ours for a reason of its own.
-        reasons = (item.reason for one in (it, of_its_snapshot(it)) for item in known if item.explains(one))
+        reasons = (
+            item.reason for difference in (it, of_its_snapshot(it)) for item in known if item.explains(difference)
+        )
     return dataclasses.replace(outcome, reason=next(iter(reasons), None))

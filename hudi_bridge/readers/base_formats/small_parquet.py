@@ -69,7 +69,12 @@ class SmallParquetFile(OpenBaseFile):
         if self._is_bounded_by_size:
             return max(1, self.num_rows)
         row_bytes = max(
-            sum(chunk.total_uncompressed_size for chunk in chunks_of(self.footer, number, columns) if may_expand(chunk))
+            sum(
+                # The size in a damaged footer may be negative.
+                max(0, chunk.total_uncompressed_size)
+                for chunk in chunks_of(self.footer, number, columns)
+                if may_expand(chunk)
+            )
             for number in self.row_groups
         )
         return max(1, min(self.num_rows, BATCH_BYTES // max(1, row_bytes)))
