@@ -20,6 +20,7 @@ from hudi_bridge.common.threads import (
     prefetch_one,
     turns_of_process,
 )
+from tests.support.waiting import wait_for
 
 
 def workers() -> list[threading.Thread]:
@@ -173,9 +174,8 @@ def test_a_worker_may_be_the_one_that_ends_all() -> None:
 def test_items_that_wait_are_taken_in_groups() -> None:
     workers = threads.Workers([lambda: iter(range(7))], 1, 7)
     workers.start()
+    wait_for(lambda: not workers._is_starting)
     for thread in workers._threads:
-        while thread.ident is None:
-            time.sleep(0.001)
         thread.join(10)
     assert list(workers.item_groups(3)) == [[0, 1, 2], [3, 4, 5], [6]]
     workers.end()

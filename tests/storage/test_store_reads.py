@@ -27,6 +27,7 @@ from tests.support.golden_cases import golden_table
 from tests.support.s3_server import S3Server
 from tests.support.strength import one_in
 from tests.support.table_writer import TableWriter, at, sorted_column
+from tests.support.waiting import wait_for
 
 SLICES = 12
 
@@ -92,9 +93,8 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     item_groups = Workers.item_groups
 
     def waiting(workers: Workers[Any], most: int) -> Iterator[list[Any]]:
+        wait_for(lambda: not workers._is_starting)
         for thread in workers._threads:
-            while thread.ident is None:
-                time.sleep(0.001)
             thread.join(60)
         return item_groups(workers, most)
 
