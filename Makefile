@@ -20,9 +20,9 @@ SIZE ?= standard
 MINUTES ?= 10
 # The first table that make random draws: other ones at each time, unless it is given.
 SEED ?= $(shell date +%y%m%d%H%M)
-# One Spark session at a time, each in a process of its own beside the tests: they are not spread over the cores.
+# Each process of tests has a Spark session of its own, so that those of a module stay together.
 SPARK_TESTS := tests/connectors/spark
-# Likewise the tests with a Trino or a Presto server, or with HDFS.
+# Tests with a Trino or a Presto server, or with HDFS, are not spread: they share the servers.
 TRINO_TESTS := tests/integration
 SPARK35 := .venv-spark35
 SPARK35_INSTALLED := $(SPARK35)/.installed
@@ -38,14 +38,14 @@ OLDER_DUCKDBS := .venv-duckdb14 .venv-duckdb15
 LIBRARY_TESTS := tests/connectors/check_daft.py tests/connectors/check_dask.py tests/connectors/check_ray.py -W default
 # scan_iceberg of Polars takes files without field ids from 2.1 on.
 NEEDS_NEW_POLARS := tests/service/test_iceberg_rest.py::test_polars_reads_the_snapshot_of_a_time_or_fails
-ENGINES := full-spark full-trino full-browser full-libraries
+ENGINES := full-spark full-trino dist full-libraries full-browser duckdb dbt
 DUCKDB_TESTS := tests/connectors/duckdb tests/properties/test_duckdb_properties.py tests/cli/test_sql.py
 
 # Without byte code, each of some hundred processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs dist lowest libraries duckdb dbt soak random $(ENGINES)
+.PHONY: help demo check full lint types test coverage jdks browser screenshot spark trino presto integration golden matrix bench bench-check format clean docs lowest libraries soak random $(ENGINES)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -57,13 +57,13 @@ demo: $(DEMO)/.installed ## Show what a table says with its logs, and what witho
 check: lint types ## Check style, types, units, properties, and the golden tables as Arrow; Python is all it needs
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
-full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed duckdb dbt ## All that has to pass: more examples, and every engine (JDKs, Chromium); CI runs this
+full: jdks browser lint types docs $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## All that has to pass: more examples, every engine, and the wheel (JDKs, Chromium); CI runs this
 	$(PYTEST) -m "not jvm and not browser"
 	@$(MAKE) --no-print-directory --jobs=2 $(addprefix --,$(filter output-sync,$(.FEATURES))) $(ENGINES)
 
-# The parts of make full that are not spread over the cores: two at a time, as each often waits for a server.
+# The parts of make full that often wait for a server or a process: two at a time, the longest first.
 full-spark:
-	$(BIN)/python -m pytest $(SPARK_TESTS) -m jvm
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(SPARK_TESTS) -m jvm
 full-trino:
 	$(BIN)/python -m pytest $(TRINO_TESTS) -m jvm
 full-browser:
@@ -128,7 +128,7 @@ matrix: jdks $(SPARK35_INSTALLED) $(LIBRARIES)/.installed ## Compare the golden 
 	$(PYTEST) tests/table/test_golden.py tests/connectors/duckdb/test_duckdb_golden.py \
 		tests/connectors/test_polars_golden.py tests/connectors/iceberg/test_iceberg_golden.py --matrix
 	$(LIBRARIES)/bin/python -m pytest $(LIBRARY_TESTS) -k hudi --matrix
-	$(BIN)/python -m pytest $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
+	$(BIN)/python -m pytest -n 2 $(SPARK_TESTS)/test_spark_golden.py $(SPARK_TESTS)/test_spark_other_golden.py \
 		$(SPARK_TESTS)/test_spark_iceberg.py --matrix
 	$(BIN)/python -m pytest $(TRINO_TESTS)/test_trino_iceberg.py $(TRINO_TESTS)/test_trino_sql_route.py \
 		$(TRINO_TESTS)/test_trino_unmerged.py -k golden --matrix

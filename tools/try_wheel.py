@@ -138,7 +138,7 @@ from tests.support.snippets import run_all
 with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
     run_all()
 """
-PAGES_FILES = ("README.md", "Makefile", "pyproject.toml", "tests/support/golden_cases.py", "tests/support/snippets.py")
+PAGES_FILES = ("README.md", "Makefile", "pyproject.toml", "tests/support/snippets.py")
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +35,6 @@ from typing import Any
 
 from hudi_bridge import samples
 from hudi_bridge.cli.main import main
-from tests.support.golden_cases import CACHE
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -303,9 +303,8 @@ INSTALLERS: Mapping[str, Callable[[str], None]] = {"pip": check_pip_install, "ma
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """No other test runs a service meanwhile, which would have the same port."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "service.lock").open("w") as lock:
+    """No other test on this machine runs a service meanwhile, which would have the same port."""
+    with (Path(tempfile.gettempdir()) / "hudi-bridge-service.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
