@@ -30,7 +30,7 @@ from hudi_bridge.merge.record_map import key_hashes
 from hudi_bridge.readers.base_formats.footers import BaseFileFooter, text_range
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder
-from hudi_bridge.readers.log_scan import read_log_file
+from hudi_bridge.readers.log_scan import read_log_file, shorter_log_file
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.storage.storage import Storage
@@ -266,18 +266,18 @@ def read_log_keys(storage: Storage, split: RealtimeFileSplit) -> KeyHashes | Non
     if rule is None or split.log_size_bytes > _MOST_LOG_BYTES:
         return None
     decoder = BlockDecoder(split, ())
-    hashes, size_bytes = [np.zeros(0, dtype=np.uint64)], 0
+    hashes, sizes = [np.zeros(0, dtype=np.uint64)], []
     try:
         for path, size in split.log_files:
             file = read_log_file(storage, split, path, size, on_disk=False)
-            size_bytes += file.size
+            sizes.append(file.size)
             # Blocks that do not count are included, so that the keys are valid at any instant.
             blocks = scan_blocks(file, path).blocks
             hashes += [key_hashes(decoder.keys(block).cast(pa.string())) for block in blocks if block.is_data]
     except HudiReadError:
         return None
-    if size_bytes < split.log_size_bytes:
-        # A file is incomplete; reading it raises the error.
+    if shorter_log_file(split, sizes):
+        # Reading the file raises the error.
         return None
     distinct = np.unique(np.concatenate(hashes))
     storage.cache.put(_log_key(split), distinct, distinct.nbytes + _BYTES_OF_ANY)

@@ -283,13 +283,9 @@ def read_live_blocks(
         else read_log_file(storage, split, path, size_bytes, on_disk=on_disk)
         for path, size_bytes in split.log_files
     ]
-    size = sum(file.size for file in files)
-    if size < split.log_size_bytes:
-        # Writers only append to log files, so a shorter file is incomplete.
-        reason = (
-            f"{len(files)} log files from this one on have {size} bytes, and had {split.log_size_bytes} when listed"
-        )
-        raise storage.failure("read", split.log_paths[0], OSError(errno.EIO, reason))
+    if shorter := shorter_log_file(split, [file.size for file in files]):
+        path, reason = shorter
+        raise storage.failure("read", path, OSError(errno.EIO, reason))
     scans = [
         file.scan() if isinstance(file, _InPieces) else scan_blocks(file, path)
         for file, path in zip(files, split.log_paths, strict=True)
@@ -332,6 +328,21 @@ class _InPieces:
 
 def _is_read_in_pieces(block: LogBlock) -> bool:
     return block.kind.has_plain_rows and block.content_bytes >= _LARGE_BLOCK_BYTES
+
+
+def shorter_log_file(split: RealtimeFileSplit, sizes: Sequence[int]) -> tuple[str, str] | None:
+    """The path of a log file that is incomplete, and why; ``sizes`` are those of the log files now, in bytes.
+
+    Writers only append to log files.
+    """
+    for (path, listed), size in zip(split.log_files, sizes, strict=True):
+        if listed is not None and size < listed:
+            return path, f"the file has {size} bytes, and had {listed} when listed"
+    if sum(sizes) < split.log_size_bytes:
+        # A split from elsewhere may know no more than the sum.
+        reason = f"the log files from this one on have {sum(sizes)} bytes, and had {split.log_size_bytes} when listed"
+        return split.log_paths[0], reason
+    return None
 
 
 def read_log_file(

@@ -5,6 +5,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -25,6 +26,7 @@ from hudi_bridge import (
     QueryError,
     RealtimeFileSplit,
     StorageError,
+    open_reader,
 )
 from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.storage.masking import Location
@@ -195,8 +197,26 @@ def test_a_log_that_is_shorter_than_it_was_listed_is_no_torn_block(table: Path, 
     assert list(dataset.splits())
     log = next((tmp_path / "t" / "x").glob(".*.log.*"))
     os.truncate(log, log.stat().st_size - 1)
-    with pytest.raises(StorageError, match=r"\.log\..*and had \d+ when listed"):
+    told = rf"{log.name}: cannot read: the file has \d+ bytes, and had \d+ when listed"
+    with pytest.raises(StorageError, match=told):
         dataset.to_table()
+
+
+def test_a_log_that_has_grown_hides_no_other_that_was_cut_off(tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path).create()
+    first, second = (
+        table.log_file(at(1), [table.data_block(at(1), [{"id": key, "ts": 1, "value": "x"}])], number=number)
+        for number, key in enumerate("ab", start=1)
+    )
+    table.commit(at(1))
+    (split,) = HudiTable.open(tmp_path).splits()
+    os.truncate(first, first.stat().st_size - 5)
+    # Of a split that knows the sum alone, nothing tells more.
+    with pytest.raises(StorageError, match=f"{first.name}: cannot read: the log files from this one on have"):
+        open_reader(replace(split, log_sizes=())).to_table()
+    second.write_bytes(second.read_bytes() + table.data_block(at(2), [{"id": "c", "ts": 1, "value": "x"}]))
+    with pytest.raises(StorageError, match=f"{first.name}: cannot read: the file has"):
+        open_reader(split).to_table()
 
 
 def test_a_commit_that_is_gone_since_the_table_was_opened_is_told(table: Path, tmp_path: Path) -> None:
