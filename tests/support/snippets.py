@@ -253,6 +253,8 @@ def _in_a_fork(line: str, terminal: int, folder: Path, environment: Mapping[str,
 
 def _hudi_bridge(arguments: list[str], terminal: str, opened: Event, folder: Path, environment: dict[str, str]) -> None:
     """The command line, in a process of its own that has a terminal."""
+    # A shell has what it runs in the background ignore Ctrl-C, and so all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()
     descriptor = os.open(terminal, os.O_RDWR)
     for standard in (0, 1, 2):
