@@ -20,7 +20,7 @@ SIZE ?= standard
 MINUTES ?= 10
 # The first table that make random draws: other ones at each time, unless it is given.
 SEED ?= $(shell date +%y%m%d%H%M)
-# Each process of tests has a Spark session of its own, so that those of a module stay together.
+# Each process of tests has a Spark session of its own.
 SPARK_TESTS := tests/connectors/spark
 # Tests with a Trino or a Presto server, or with HDFS, are not spread: they share the servers.
 TRINO_TESTS := tests/integration

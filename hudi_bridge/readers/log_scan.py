@@ -331,9 +331,9 @@ def _is_read_in_pieces(block: LogBlock) -> bool:
 
 
 def shorter_log_file(split: RealtimeFileSplit, sizes: Sequence[int]) -> tuple[str, str] | None:
-    """The path of a log file that is incomplete, and why; ``sizes`` are those of the log files now, in bytes.
+    """A log file that has become shorter since it was listed: its path, and a reason for an error; else None.
 
-    Writers only append to log files.
+    ``sizes`` are the current sizes of the log files, in bytes. Writers only append, so a shorter file is incomplete.
     """
     for (path, listed), size in zip(split.log_files, sizes, strict=True):
         if listed is not None and size < listed:

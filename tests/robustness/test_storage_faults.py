@@ -197,8 +197,8 @@ def test_a_log_that_is_shorter_than_it_was_listed_is_no_torn_block(table: Path, 
     assert list(dataset.splits())
     log = next((tmp_path / "t" / "x").glob(".*.log.*"))
     os.truncate(log, log.stat().st_size - 1)
-    told = rf"{log.name}: cannot read: the file has \d+ bytes, and had \d+ when listed"
-    with pytest.raises(StorageError, match=told):
+    message = rf"{log.name}: cannot read: the file has \d+ bytes, and had \d+ when listed"
+    with pytest.raises(StorageError, match=message):
         dataset.to_table()
 
 

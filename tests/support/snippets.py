@@ -23,7 +23,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -60,6 +59,7 @@ RUN_BY = {
 """Which test runs the blocks of a language and an engine."""
 NOT_CODE = {"text"}
 TIMEOUT_SECONDS = 120
+_SERVICE_LOCK = Path.home() / ".cache" / "hudi-bridge" / "service.lock"
 _FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^(?:hudi> |  \.\.\. )(.*)$", re.MULTILINE)
 
@@ -305,8 +305,9 @@ INSTALLERS: Mapping[str, Callable[[str], None]] = {"pip": check_pip_install, "ma
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """No other test on this machine runs a service meanwhile, which would have the same port."""
-    with (Path(tempfile.gettempdir()) / "hudi-bridge-service.lock").open("w") as lock:
+    """No other test runs a service meanwhile, of any checkout of this user, which would have the same port."""
+    _SERVICE_LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with _SERVICE_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
