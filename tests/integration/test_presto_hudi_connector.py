@@ -129,7 +129,8 @@ def test_the_hudi_connector_merges_several_log_files_from_the_newest_to_the_olde
 def merged_from_the_newest(table: HudiTable) -> pa.Table:
     """The rows of a table as if the oldest log file of each slice were the newest."""
     return pa.concat_tables(
-        open_reader(replace(split, log_paths=split.log_paths[::-1])).to_table() for split in table.splits()
+        open_reader(replace(split, log_paths=split.log_paths[::-1], log_sizes=split.log_sizes[::-1])).to_table()
+        for split in table.splits()
     )
 
 
