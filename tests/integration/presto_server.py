@@ -47,6 +47,7 @@ JVM_OPTIONS = (
     "-Xmx2G",
     "-XX:+UseG1GC",
     "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=256M",
     "-XX:+ExitOnOutOfMemoryError",
     "-Djdk.attach.allowAttachSelf=true",
     "-Dfile.encoding=UTF-8",

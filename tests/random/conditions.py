@@ -3,11 +3,13 @@
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tests.random.draw import Draw
 
@@ -57,9 +59,12 @@ def leaves(schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType]]:
 
 
 def values_of(rows: pa.Table, path: Path) -> list[Any]:
-    """The values of a column or field that are not null."""
-    column = rows[path[0]].to_pylist()
-    values = column if len(path) == 1 else [None if value is None else value[path[1]] for value in column]
+    """The values of a column or field that are not null, and that Python has: a date that Hudi misread may be none."""
+    column = rows[path[0]]
+    values = []
+    for scalar in pc.struct_field(column, path[1]) if len(path) > 1 else column:
+        with suppress(OverflowError):
+            values.append(scalar.as_py())
     return [value for value in values if value is not None]
 
 

@@ -116,9 +116,16 @@ def _row_differences(expected: pa.Table, found: pa.Table, wanted: Codes, got: Co
     lines = [f"expected {len(wanted)} rows, found {len(got)}"]
     missing = np.flatnonzero(np.isin(numbers[: len(wanted)], np.flatnonzero(wanted_counts > got_counts)))
     extra = np.flatnonzero(np.isin(numbers[len(wanted) :], np.flatnonzero(got_counts > wanted_counts)))
-    lines += [f"only expected: {row}" for row in expected.take(missing[:_EXAMPLES]).to_pylist()]
-    lines += [f"only found: {row}" for row in found.take(extra[:_EXAMPLES]).to_pylist()]
+    lines += [f"only expected: {row}" for row in _shown(expected.take(missing[:_EXAMPLES]))]
+    lines += [f"only found: {row}" for row in _shown(found.take(extra[:_EXAMPLES]))]
     return lines
+
+
+def _shown(rows: pa.Table) -> list[Any]:
+    try:
+        return rows.to_pylist()
+    except (OverflowError, UnicodeDecodeError):  # What an engine misread: Python has no such dates and texts.
+        return [rows.slice(number, 1).to_string(preview_cols=0) for number in range(len(rows))]
 
 
 def _sorted(rows: Codes) -> Codes:

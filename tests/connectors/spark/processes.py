@@ -12,8 +12,12 @@ HERE = Path(__file__).parent
 PYTHON35 = ROOT / ".venv-spark35" / "bin" / "python"
 """PySpark 3.5; ``make spark`` installs it."""
 TIMEOUT_SECONDS = 600
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For JVMs of short lives on few cores: their second compiler would take more time than it saves."""
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+"""For JVMs of short lives on few cores: their second compiler would take more time than it saves.
+
+The first alone has 48 MB for its code unless told otherwise: they are full after some minutes, and Java interprets from
+then on.
+"""
 
 
 def environment(python: Path) -> dict[str, str]:
