@@ -59,11 +59,11 @@ def leaves(schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType]]:
 
 
 def values_of(rows: pa.Table, path: Path) -> list[Any]:
-    """The values of a column or field that are not null, and that Python has: a date that Hudi misread may be none."""
+    """The values of a column or field that are not null, and that Python has: what Hudi misread may be none."""
     column = rows[path[0]]
     values = []
     for scalar in pc.struct_field(column, path[1]) if len(path) > 1 else column:
-        with suppress(OverflowError):
+        with suppress(OverflowError, UnicodeDecodeError):
             values.append(scalar.as_py())
     return [value for value in values if value is not None]
 

@@ -183,19 +183,16 @@ def _reads_hfile_blocks_by_name(it: Difference, key: str, theirs: pa.Table, ours
 def _has_rows_of_a_pending_resize(it: Difference) -> bool:
     """Whether all that differs is rows that a range of Hudi has from file groups of a pending clustering, too.
 
-    The plan is older than the range. Writers of resized buckets have log records in the old file groups and the new.
-    To the timeline of a range, which ``MergeOnReadIncrementalRelation`` of 0.15 gives its file system view, instants
-    from before its begin have completed.
+    The plan is older than the first commit of the range. Writers of resized buckets have log records in the old file
+    groups and the new. To the timeline of a range, which ``MergeOnReadIncrementalRelation`` of 0.15 gives its file
+    system view, instants from before its first one have completed.
     """
     if it.kind != "incremental" or "_hoodie_file_name" not in it.expected.column_names:
         return False
-    plans = {
-        entry["requested"]
-        for entry in it.case.document["instants"]
-        if entry["action"] == "replacecommit"
-        and entry["state"] != "completed"
-        and entry["requested"] < it.options[BEGIN]
-    }
+    writes = [e for e in it.case.document["instants"] if e["action"] in ("commit", "deltacommit", "replacecommit")]
+    done = {entry["requested"] for entry in writes if entry["state"] == "completed"}
+    first = min((instant for instant in done if instant > it.options[BEGIN]), default="")
+    plans = {entry["requested"] for entry in writes if entry["requested"] < first} - done
 
     def are_of_both(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         groups = history_of(it.case, key, it.end).file_groups

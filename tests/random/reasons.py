@@ -3,6 +3,7 @@
 What users have to know of them is in docs/hudi-differences.md.
 """
 
+import ast
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ from tests.random.known import CONTRADICTION, KNOWN, Difference, first_commit_of
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
 _TORN = re.compile("CorruptBaseFileError: (.*): found a row group of")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ REFUSED_BY_NAME = (
         lambda case, outcome: (
             outcome.kind == "doctor"
             and outcome.way in ("record-index", "secondary-index")
-            and bool(keys := _lacking_keys(outcome.detail))
+            and bool(keys := lacking_keys(outcome.detail))
             and all(_has_a_late_delete(case, key) for key in keys)
         ),
     ),
@@ -81,7 +83,7 @@ REFUSED_BY_NAME = (
         lambda case, outcome: (
             case.table.release.startswith("1.0.")
             and (outcome.kind, outcome.way) == ("doctor", "record-index")
-            and bool(keys := _lacking_keys(outcome.detail))
+            and bool(keys := lacking_keys(outcome.detail))
             and all(_is_older_than_an_overwrite(case, key) for key in keys)
         ),
     ),
@@ -98,7 +100,7 @@ REFUSED_BY_NAME = (
         " tells",
         lambda case, outcome: (
             (outcome.kind, outcome.way) == ("doctor", "record-index")
-            and bool(_lacking_keys(outcome.detail))
+            and bool(lacking_keys(outcome.detail))
             and any(timeline_folder(Path(case.path)).glob("*.logcompaction.requested"))
         ),
     ),
@@ -175,7 +177,7 @@ def _has_more_values_than_rows(case: Case, path: str) -> bool:
     )
 
 
-def _lacking_keys(detail: str) -> list[str]:
+def lacking_keys(detail: str) -> list[str]:
     """The record keys that an index lacks, as the doctor says; none if it says anything else, or leaves keys out."""
     keys, count = _named_keys(detail)
     return keys if len(keys) == count else []
@@ -184,7 +186,9 @@ def _lacking_keys(detail: str) -> list[str]:
 def _named_keys(detail: str) -> tuple[list[str], int]:
     """The record keys that the doctor names of those that an index lacks, and how many there are."""
     match = re.search("found ([0-9]+) record keys that the (?:record )?index lacks.*?: (.*), expected", detail)
-    return (re.findall("'([^']*)'", match[2].rpartition("': ")[2]), int(match[1])) if match else ([], 0)
+    if match is None:
+        return [], 0
+    return [ast.literal_eval(key[0]) for key in _QUOTED.finditer(match[2].rpartition("': ")[2])], int(match[1])
 
 
 def with_reasons(case: Case, outcomes: Iterable[Outcome]) -> list[Outcome]:

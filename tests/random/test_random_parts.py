@@ -34,12 +34,12 @@ from tests.random.checking import (
     rows_of,
     type_differences,
 )
-from tests.random.conditions import condition, leaves, literal, projection
+from tests.random.conditions import condition, leaves, literal, projection, values_of
 from tests.random.draw import Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
 from tests.random.known import KNOWN
-from tests.random.reasons import with_reasons
+from tests.random.reasons import lacking_keys, with_reasons
 from tests.random.rows import RowSource
 from tests.random.run import Summary
 from tests.random.writing import FUNCTIONS
@@ -170,6 +170,16 @@ def test_values_that_languages_spell_otherwise_have_no_literal() -> None:
     assert literal("tab\t", pa.string()) is None
     assert literal(math.nan, pa.float64()) is None
     assert literal(-(2**63), pa.int64()) is None
+
+
+def test_values_that_hudi_misread_are_shown_and_not_asked_for() -> None:
+    first, misread = pa.array([1, 2_932_897], pa.int32()).cast(pa.date32()), b"\xa0"
+    rows = pa.table({"a": first, "b": pa.array([b"b", misread]).view(pa.string())})
+    assert values_of(rows, ("a",)) == [dt.date(1970, 1, 2)]
+    assert values_of(rows, ("b",)) == ["b"]
+    lines = differences(rows, rows.slice(0, 1))
+    assert lines[0] == "expected 2 rows, found 1"
+    assert "10000-01-01" in lines[1]
 
 
 def test_projections_are_of_columns_and_fields() -> None:
@@ -363,6 +373,13 @@ def test_a_fault_of_one_way_is_one_although_others_are_equal(way: str, tmp_path:
     rows = rows_of(case.opened(), "time_travel", query["options"])
     outcome = Outcome(kind="time_travel", way=way, query=index, status=DIFFERENT, tables=(rows, rows.slice(1)))
     assert with_reasons(case, [outcome]) == [outcome]
+
+
+def test_keys_that_the_doctor_names_may_have_quotes() -> None:
+    named = ["'", 'q"uote', "it's", "a"]
+    told = "found {} record keys that the record index lacks: {}, expected the file group of each row"
+    assert lacking_keys(told.format(4, ", ".join(map(repr, named)))) == named
+    assert lacking_keys(told.format(5, ", ".join(map(repr, named)))) == []
 
 
 def test_types_are_compared_whatever_their_form() -> None:

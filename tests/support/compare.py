@@ -125,7 +125,7 @@ def _shown(rows: pa.Table) -> list[Any]:
     try:
         return rows.to_pylist()
     except (OverflowError, UnicodeDecodeError):  # What an engine misread: Python has no such dates and texts.
-        return [rows.slice(number, 1).to_string(preview_cols=0) for number in range(len(rows))]
+        return [rows.slice(number, 1).to_string(preview_cols=rows.num_columns) for number in range(len(rows))]
 
 
 def _sorted(rows: Codes) -> Codes:
