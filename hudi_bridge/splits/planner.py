@@ -33,6 +33,7 @@ from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
 from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.avro import Defaults
+from hudi_bridge.splits.copy_on_write import TypeCheck
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
 from hudi_bridge.splits.file_system_view import ViewFiles
 from hudi_bridge.splits.notes import PARTITION_CONDITION, PARTITIONS, FileSource, PlanNotes, warn_of_other_release
@@ -53,7 +54,7 @@ from hudi_bridge.splits.split import (
     with_completion_times,
 )
 from hudi_bridge.splits.table_files import FolderListings, TableFiles
-from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, Action, CompletionTimes
+from hudi_bridge.timeline.instant import BOOTSTRAP_OF_METADATA, CompletionTimes
 from hudi_bridge.timeline.instant_files import GroupId
 from hudi_bridge.timeline.instant_range import next_after_snapshot
 from hudi_bridge.timeline.records import map_field, number_field, parse_record, text_field
@@ -269,6 +270,7 @@ class SplitPlanner:
         self.state = state
         self._completion_times = completion_times
         self.files = TableFiles(state, listings, view_files)
+        self._type_check = TypeCheck(state)
         self._partition_index = partition_index
         self._contexts: dict[QueryType, ReadContext] = {}
         self._cached: dict[QueryType, tuple[RealtimeFileSplit, ...]] = {}
@@ -443,36 +445,14 @@ class SplitPlanner:
             if file_slice.base_file is not None or _has_logs_to_merge(file_slice, context):
                 yield file_slice
             else:
-                self._require_type_of(file_slice)
-
-    @cached_property
-    def _delta_commits(self) -> frozenset[str] | None:
-        """The delta commits of a copy-on-write table, which should have none; None for other tables."""
-        if self.state.config.table_type is not TableType.COPY_ON_WRITE:
-            return None
-        commits = self.state.timeline.commits()
-        return frozenset(commit.requested_time for commit in commits if commit.action is Action.DELTA_COMMIT)
-
-    def _require_type_of(self, file_slice: FileSlice) -> None:
-        """Refuses delta commits and logs in a copy-on-write table.
-
-        Hudi ignores them there, and so loses rows without an error. If the type of a table was changed after everything
-        had been compacted, slices that are read have neither.
-        """
-        deltas = self._delta_commits
-        if deltas is None or not (file_slice.log_files or file_slice.base_instant_time in deltas):
-            return
-        kind = "the log file" if file_slice.log_files else "the file of a delta commit,"
-        paths = [file.path for file in (*file_slice.log_files, file_slice.base_file) if file is not None]
-        actual = f"COPY_ON_WRITE, and {kind} {paths[0]}"
-        raise UnsupportedTableError("table type", actual, "hoodie.table.type as the writer has it, MERGE_ON_READ")
+                self._type_check.require(file_slice)
 
     @cached_property
     def _sources(self) -> BootstrapSources:
         return BootstrapSources(self.state)
 
     def _split(self, file_slice: FileSlice, context: ReadContext, values: PartitionValues) -> RealtimeFileSplit:
-        self._require_type_of(file_slice)
+        self._type_check.require(file_slice)
         source = self._sources.of(file_slice)
         merged = _has_logs_to_merge(file_slice, context)
         split = RealtimeFileSplit(

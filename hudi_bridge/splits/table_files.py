@@ -26,6 +26,7 @@ from hudi_bridge.errors import CorruptTableError, CorruptTimelineError
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import ReadOptions, with_read_options
 from hudi_bridge.splits.committed_files import CommittedFiles, may_hold_external, registered_files, with_registered
+from hudi_bridge.splits.copy_on_write import CommandLogs
 from hudi_bridge.splits.file_slice import FileSlice, file_id_of, is_data_file
 from hudi_bridge.splits.file_system_view import (
     FILES,
@@ -102,6 +103,7 @@ class FolderListings:
         """
         self.index = index
         self.why_no_index = why_no_index
+        self.command_logs = CommandLogs(state)
         self._state = state
         self._storage = state.storage
         self._may_hold_external = False
@@ -442,7 +444,7 @@ class TableFiles:
         Looks up the files of those groups alone, and keeps no slices: states after many commits may each be asked for
         the few groups of one.
         """
-        files = self._listings.files_of(groups)
+        files = self._listings.command_logs.left_out_of(self._listings.files_of(groups))
         if self._listings.count != self._checked_listings:
             self._require_nothing_removed(by_index=False)
         for (path, file_id), of_group in files.items():
@@ -488,7 +490,7 @@ class TableFiles:
             else:
                 if self.registers_external:
                     self._listings.expect_external()
-                files = self._listings.files(missing, must_exist=must_exist)
+                files = self._listings.command_logs.left_out_of(self._listings.files(missing, must_exist=must_exist))
             if indexed is not None or self._listings.count != self._checked_listings:
                 self._require_nothing_removed(by_index=indexed is not None)
             for path in part:
@@ -526,7 +528,7 @@ class TableFiles:
     def _indexed(self, files: pa.Table) -> tuple[PlainSlices, Mapping[str, Sequence[FileInfo]]]:
         """The slices of groups with only base files, and by partition the files of the other groups."""
         plain, rest = newest_plain_slices(files, self._timeline)
-        return plain, indexed_files(rest)
+        return plain, self._listings.command_logs.left_out_of(indexed_files(rest))
 
     def _latest(self, path: str, files: Iterable[FileInfo], *, of_base_files: bool) -> list[FileSlice]:
         """The slices that a query reads of the files of a partition, ordered by file id."""

@@ -290,7 +290,7 @@ REFUSALS = (
         read=_with_properties(hoodie_timeline_layout_version="1"),
     ),
     Refusal(
-        what="Copy-on-write table with delta commits or logs",
+        what="Copy-on-write table with delta commits, or logs with more than rollbacks",
         why="Hudi passes over them, and so loses rows",
         read=_with_properties(hoodie_table_type="COPY_ON_WRITE"),
     ),

@@ -34,6 +34,7 @@ from hudi_bridge.splits.committed_files import (
     registered_files,
     with_registered,
 )
+from hudi_bridge.splits.copy_on_write import CommandLogs
 from hudi_bridge.splits.decryption import open_decrypted, properties_of
 from hudi_bridge.splits.file_slice import (
     BaseFileName,
@@ -289,6 +290,11 @@ class Examined:
         return with_registered(self.folders.get(partition, ()), self.external.get(partition, ()))
 
     @cached_property
+    def read_files(self) -> Mapping[str, Sequence[FileInfo]]:
+        """The files by partition, as planning sees them; raises like ``entries``."""
+        return CommandLogs(self.state).left_out_of({path: self.entries(path) for path in self.partitions})
+
+    @cached_property
     def _listed(self) -> tuple[list[str], Mapping[str, tuple[FileInfo, ...]]]:
         entries: dict[str, tuple[FileInfo, ...]] = {}
 
@@ -315,8 +321,8 @@ class Examined:
     def slices(self) -> tuple[FileSlice, ...]:
         """The file slices that a snapshot reads, by listing; raises like ``build_file_groups``."""
         slices = []
-        for path in self.partitions:
-            for group in build_file_groups(path, self.entries(path), self.view):
+        for path, files in self.read_files.items():
+            for group in build_file_groups(path, files, self.view):
                 file_slice = latest_snapshot_slice(group, self.view)
                 if file_slice is not None:
                     slices.append(file_slice)

@@ -19,7 +19,7 @@ from hudi_bridge.schema.file_columns import Outcome, map_columns
 from hudi_bridge.schema.internal import SCHEMA_FOLDER, parse_internal_schema, parse_schema_history, schema_for_instant
 from hudi_bridge.splits.query_schema import columns_of_query, read_query_schema
 from hudi_bridge.timeline.instant import Action, parse_instant_file_name
-from hudi_bridge.tools.checks.examined import Examined, Footer
+from hudi_bridge.tools.checks.examined import Examined, Footer, data_files
 from hudi_bridge.tools.checks.findings import Finding, Severity, listed, quoted
 
 _CHECK = "properties"
@@ -132,7 +132,9 @@ def _folders(examined: Examined) -> Iterator[Finding]:
                 remedy="an upgrade was interrupted, or an older release writes to the table: stop it",
             )
     if not examined.is_merge_on_read:
-        logs = [file.path for file in examined.files if file.log is not None and not file.is_cdc]
+        # A log file of commands alone is a rollback's.
+        files = (file for path, entries in examined.read_files.items() for file in data_files(path, entries))
+        logs = [file.path for file in files if file.log is not None and not file.is_cdc]
         if logs:
             yield _ERROR(
                 found=f"the type COPY_ON_WRITE, but {len(logs)} log files ({listed(logs)})", expected="no logs"
