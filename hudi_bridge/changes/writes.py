@@ -15,6 +15,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.errors import InstantNotReadableError
 from hudi_bridge.splits.file_slice import FileSlice
 from hudi_bridge.splits.incremental import require_commits_of_files
+from hudi_bridge.splits.split import RealtimeFileSplit
 from hudi_bridge.splits.table_files import CurrentFiles, TableFiles
 from hudi_bridge.timeline.instant import Instant
 from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, WriteStat, read_all_commit_metadata
@@ -213,18 +214,42 @@ class FilesOfChanges:
             raise InstantNotReadableError(end, reason, missing.ordering_time, "up_to")
 
     def require_state_before(
-        self, commit: CommitWrites, groups: Iterable[GroupId], state: TableFiles, whole: Collection[GroupId]
+        self,
+        commit: CommitWrites,
+        groups: Iterable[GroupId],
+        state: TableFiles,
+        whole: Mapping[GroupId, RealtimeFileSplit],
     ) -> None:
         """Requires that the file groups are ``whole`` in the state before a commit.
+
+        The newest slice before the retained commits is kept, so the state of a file group may be older than them.
 
         Raises:
             InstantNotReadableError: some of it has been cleaned.
         """
         earlier = [group for group in groups if not commit.creates(group)]
-        if earlier and commit.ordering_time <= self._first_state:
+        if commit.ordering_time <= self._first_state and not all(
+            self._is_kept(commit, group, whole.get(group)) for group in earlier
+        ):
             raise self._cleaned_before(commit, self._first_state)
         if CleanedFiles(state, whole, self._files).are_missed(commit, earlier):
             raise self._cleaned_before(commit, commit.ordering_time)
+
+    def _is_kept(self, commit: CommitWrites, group: GroupId, before: RealtimeFileSplit | None) -> bool:
+        """Whether ``before`` is the whole slice that a commit has written to, by the commit's own metadata.
+
+        It does not name the slice of a file group without a base file, or of one that it has only replaced.
+        """
+        if before is None or before.base_path is None:
+            return False
+        stats = commit.groups.get(group, ())
+        logs = {f"{stat.partition_path}/{name}".lstrip("/") for stat in stats for name in stat.log_files}
+        self._files.expect(logs)
+        return (
+            bool(stats)
+            and all(stat.prev_commit == before.base_instant_time for stat in stats)
+            and all(self._files.get(path) is not None for path in logs)
+        )
 
     @cached_property
     def _first_state(self) -> str:

@@ -40,12 +40,20 @@ def replaced(table: TableWriter, number: int, rows: Sequence[Row], operation: st
     return wrote(table, number, rows, file_id, action="replacecommit", replaced=replaces, operation=operation)
 
 
-def cleaned(table: TableWriter, number: int, *removed: Path) -> None:
-    """A clean by the number of file versions, which does not record what it retains."""
+def logged(table: TableWriter, number: int, value: str) -> Path:
+    """A log file of the slice that begins with the first commit, with its commit."""
+    blocks = [table.data_block(at(number), [row(value, ts=number)])]
+    log = table.log_file(at(number), blocks, base_instant=at(1), number=number)
+    table.commit(at(number), wrote=[log])
+    return log
+
+
+def cleaned(table: TableWriter, number: int, *removed: Path, retained: str | None = None) -> None:
+    """A clean, by default by the number of file versions, which does not record what it retains."""
     for file in removed:
         file.unlink()
     name = f"{at(number)}.clean" if table.version < 8 else f"{at(number)}_{completion_of(at(number))}.clean"
-    (table.timeline_folder / name).write_bytes(clean(None))
+    (table.timeline_folder / name).write_bytes(clean(retained))
 
 
 def place(table: TableWriter, number: int) -> str:
@@ -153,3 +161,58 @@ def test_the_input_of_a_compaction_that_was_cleaned_is_missed(tmp_path: Path) ->
     for after in ("earliest", place(table, 1)):
         with pytest.raises(InstantNotReadableError, match="have been cleaned"):
             table.open().changes(after, place(table, 3))
+
+
+@pytest.mark.parametrize("options", [{}, {"hoodie.table.cdc.enabled": "true"}])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_slice_from_before_the_retained_commits_is_read_if_it_was_kept(
+    tmp_path: Path, version: int, options: dict[str, str]
+) -> None:
+    table = TableWriter(folder=tmp_path / "t", version=version, options=options).create()
+    first = wrote(table, 1, [row("a1"), row("b1")], action="deltacommit")
+    logs = [logged(table, number, f"a{number}") for number in (2, 3)]
+    for number in (4, 5, 6):
+        wrote(table, number, [row(f"x{number}")], f"g{number}-0", action="deltacommit")
+    inserts = [("i", None, f"x{number}") for number in (4, 5, 6)]
+    updates = [("u", "a1", "a2"), ("u", "a2", "a3")] if options else [("u", "a1", "a3")]
+    assert changes(table, 1) == [*inserts, *updates]
+    cleaned(table, 7, retained=at(6))
+    assert changes(table, 1) == [*inserts, *updates]
+    if options:
+        assert changes(table, 2, 3) == [("u", "a2", "a3")]
+    table.pending_compaction(at(8), [("", "f1-0")])
+    wrote(table, 8, [row("a3", _hoodie_commit_time=at(3)), row("b1", _hoodie_commit_time=at(1))], operation="COMPACT")
+    # A cleaner goes on if it has failed to delete a file.
+    for file in (logs[0], first):
+        content = file.read_bytes()
+        file.unlink()
+        with pytest.raises(InstantNotReadableError, match=f"files .*the commit {at(2)} have been cleaned") as caught:
+            changes(table, 1)
+        assert caught.value.earliest is not None
+        file.write_bytes(content)
+
+
+def test_file_groups_without_a_record_of_their_slice_are_not_read_from_before_the_retained_commits(
+    tmp_path: Path,
+) -> None:
+    table = TableWriter(folder=tmp_path / "t", options={"hoodie.table.cdc.enabled": "true"}).create()
+    wrote(table, 1, [row("a1")], action="deltacommit")
+    replaced(table, 2, [row("b2")], "INSERT_OVERWRITE")
+    for number in (3, 4):
+        wrote(table, number, [row(f"x{number}")], f"g{number}-0", action="deltacommit")
+    assert ("d", "a1", None) in changes(table, 1)
+    cleaned(table, 5, retained=at(4))
+    with pytest.raises(InstantNotReadableError, match=f"before the commit {at(2)}") as caught:
+        changes(table, 1)
+    assert caught.value.earliest == place(table, 3)
+    assert changes(table, 2) == [("i", None, "x3"), ("i", None, "x4")]
+
+
+def test_an_older_slice_that_a_savepoint_has_kept_is_not_taken_for_the_cleaned_one(tmp_path: Path) -> None:
+    table = TableWriter(folder=tmp_path / "t", options={"hoodie.table.cdc.enabled": "true"}).create()
+    files = [wrote(table, number, [row(f"a{number}")], action="deltacommit") for number in (1, 2, 3, 4)]
+    assert changes(table, 2, 3) == [("u", "a2", "a3")]
+    cleaned(table, 5, files[1], retained=at(4))
+    assert changes(table, 3) == [("u", "a3", "a4")]
+    with pytest.raises(InstantNotReadableError, match=f"before the commit {at(3)}"):
+        changes(table, 2)

@@ -175,7 +175,7 @@ class TableWriter:
             "partitionPath": TEXT,
             "fileSizeInBytes": ["null", "long"],
         }
-        fields |= {"prevCommit": TEXT, "baseFile": TEXT}
+        fields |= {"prevCommit": TEXT, "baseFile": TEXT, "logFiles": list_of("string")}
         fields["cdcStats"] = map_of("long")
         stat = record_type("HoodieWriteStat", fields)[1]
         content = container(
@@ -200,10 +200,12 @@ class TableWriter:
         base_files = (path for path in file.parent.glob(f"{file_id}_*.parquet") if "." not in path.stem)
         instants = {path.stem.rpartition("_")[2]: path.name for path in base_files}
         previous = max((time for time in instants if file.name != instants[time]), default="null")
+        is_log = file.name.startswith(".")
         return {
             "fileId": file_id,
             "prevCommit": previous,
-            "baseFile": instants.get(previous, "") if file.name.startswith(".") else "",
+            "baseFile": instants.get(previous, "") if is_log else "",
+            "logFiles": sorted(log.name for log in file.parent.glob(f".{file_id}_*.log.*")) if is_log else None,
             "cdcStats": {item.relative_to(self.folder).as_posix(): item.stat().st_size for item in of_group} or None,
             "path": file.relative_to(self.folder).as_posix(),
             "partitionPath": self._partition_of(file),
