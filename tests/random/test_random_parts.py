@@ -39,6 +39,7 @@ from tests.random.draw import Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
 from tests.random.known import KNOWN
+from tests.random.known_changes import differs_as_changes_of_0x_do
 from tests.random.reasons import lacking_keys, with_reasons
 from tests.random.rows import RowSource
 from tests.random.run import Summary
@@ -416,3 +417,38 @@ def test_counts_of_a_run() -> None:
     assert lines[0].startswith("1 tables, 3 answers")
     assert "         1 FAULT snapshot, duckdb: different" in lines
     assert lines[-1] == f"tables with faults: {table.name}"
+
+
+def test_late_records_are_known_in_changes_of_0x(tmp_path: Path) -> None:
+    def image(commit: int, ts: int, text: str = "") -> dict[str, Any]:
+        meta = {"_hoodie_commit_time": str(commit), "_hoodie_partition_path": "", "_hoodie_record_key": "a"}
+        return {**meta, "ts": ts, "text": text}
+
+    def changes(*pairs: tuple[dict[str, Any] | None, dict[str, Any]]) -> pa.Table:
+        """Updates to the images, or inserts of them."""
+        return pa.table(
+            {
+                "op": ["u" if before else "i" for before, _ in pairs],
+                "ts_ms": [after["_hoodie_commit_time"] for _, after in pairs],
+                "before": [before and json.dumps(before) for before, _ in pairs],
+                "after": [json.dumps(after) for _, after in pairs],
+            }
+        )
+
+    def are_known(expected: pa.Table, ours: pa.Table, merging: str = "spark merger") -> bool:
+        facts: dict[str, Any] = {"ordering": (("ts", "int"),), "columns": (("ts", "int"), ("text", "string"))}
+        case = Case(tmp_path, {"instants": []}, table_with(merging=merging, release="0.15.0", **facts))
+        return differs_as_changes_of_0x_do(case, expected, ours)
+
+    first, late, later, last = image(1, 50), image(2, 10), image(3, 20), image(4, 60)
+    ours = changes((first, last))
+    assert are_known(changes((first, last)), ours)
+    assert are_known(changes((late, last)), ours)
+    # All that are late, also after one another.
+    assert are_known(changes((first, late), (late, later), (later, last)), ours)
+    assert not are_known(changes((late, last)), ours, "default")
+    assert not are_known(changes((image(1, 50, "other"), last)), ours)
+    assert not are_known(changes((image(2, 55), last)), ours)
+    assert not are_known(changes((late, image(4, 60, "other"))), ours)
+    assert not are_known(changes((first, image(2, 55)), (image(2, 55), last)), ours)
+    assert not are_known(changes((None, last)), ours)
