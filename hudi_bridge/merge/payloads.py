@@ -21,6 +21,8 @@ from hudi_bridge.merge.rules import FieldFill, MergeRule
 from hudi_bridge.releases import Release
 
 _ORDERING = "plain columns, and plain fields of structs"
+_LATEST = "OverwriteWithLatestAvroPayload"
+"""The payload that 1.0 has changed: of rows in logs, the later one wins. Those derived from it are as in 0.x."""
 
 
 def infer_merge_mode(config: TableConfig) -> MergeMode:
@@ -58,7 +60,8 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of
     if mergers and not any(name.startswith(rules.PACKAGE_OF_MERGERS) for name in mergers):
         supported = f"your own: HudiTable.open(path, payloads={{{mergers[0]!r}: a RecordMerger}})"
         raise UnsupportedTableError("record merger", ", ".join(mergers), supported)
-    payload, release = _payload(config), Release.V0 if of_range and config.rules.ranges_as_in_0x else config.release
+    as_in_0x = of_range and config.rules.ranges_as_in_0x
+    payload, release = _payload(config), Release.V0 if as_in_0x else config.release
     entries = [entry for entry in rules.PAYLOAD_RULES if release in entry.releases]
     rule = next((entry.rule for entry in entries if entry.holds(payload, release, config.ordering_fields)), None)
     if rule is None:
@@ -66,6 +69,8 @@ def merge_rule(config: TableConfig, payloads: Mapping[str, RecordPayload], *, of
         names = ", ".join(sorted({entry.payload for entry in entries}))
         supported = f"{names}, or your own: HudiTable.open(path, payloads={{{missing!r}: ...}})"
         raise UnsupportedTableError("payload", missing, supported)
+    if as_in_0x and config.release is Release.V1_0 and payload == _LATEST:
+        rule = replace(rule, precedence=rules.OVERWRITE_LATEST_OF_10)
     rule = _with_properties(replace(rule, ordering_fields=config.ordering_fields or rule.ordering_fields), config)
     _require_order_of_tree(config, rule)
     return rule

@@ -117,14 +117,11 @@ EVENT_TIME_OF_10 = replace(
     after_unordered_delete=(HIGHER, EARLIER, LATER, HIGHER),
     source="FileGroupRecordBuffer: doProcessNextDeletedRecord, shouldKeepNewerRecord (1.0)",
 )
-PARTIAL_UPDATE_OF_10 = Precedence(
+PARTIAL_UPDATE_OF_10 = replace(
+    EVENT_TIME_OF_10,
     name="partial update by values of other classes (1.0)",
     after_row=(LATER, HIGHER, LATER, HIGHER),
-    after_delete=(HIGHER, HIGHER, LATER, HIGHER),
-    after_unordered_delete=(HIGHER, EARLIER, LATER, HIGHER),
     over_base_row=(LATER, HIGHER, LATER),
-    nulls_as_zero=True,
-    marked_in_logs=True,
     source="PartialUpdateAvroPayload.isRecordNewer, FileGroupRecordBuffer.constructHoodieAvroRecord (1.0)",
 )
 OVERWRITE_LATEST = Precedence(
@@ -138,15 +135,16 @@ OVERWRITE_LATEST = Precedence(
     orders_as_0x=True,
     source="OverwriteWithLatestAvroPayload, HoodieMergedLogRecordScanner (0.x)",
 )
-DEFAULT_PAYLOAD = Precedence(
+OVERWRITE_LATEST_OF_10 = replace(
+    OVERWRITE_LATEST,
+    name="overwrite with latest (ranges of 1.0)",
+    after_row=(LATER, HIGHER, LATER, LATER),
+    source="OverwriteWithLatestAvroPayload.preCombine, HoodieMergedLogRecordScanner (1.0)",
+)
+DEFAULT_PAYLOAD = replace(
+    OVERWRITE_LATEST,
     name="default payload (0.x)",
-    after_row=(HIGHER, HIGHER, LATER, HIGHER),
-    after_delete=(LATER, HIGHER, LATER, LATER),
-    after_unordered_delete=(LATER, HIGHER, LATER, LATER),
     over_base_row=(HIGHER, LATER, LATER),
-    nulls_as_zero=False,
-    marked_in_logs=False,
-    orders_as_0x=True,
     source="DefaultHoodieRecordPayload, HoodieMergedLogRecordScanner (0.x)",
 )
 PARTIAL_UPDATE_OF_0X = replace(
@@ -393,6 +391,7 @@ def _precedence(name: str) -> Precedence:
         CUSTOM_PAYLOAD,
         CUSTOM_MERGER,
         CUSTOM_MERGER_OF_VERSIONS,
+        OVERWRITE_LATEST_OF_10,
         *(entry.rule.precedence for entry in PAYLOAD_RULES),
     )
     return {precedence.name: precedence for precedence in precedences}[name]

@@ -1,5 +1,6 @@
 """Which rule each table gets, by its version, payload, strategy and mode."""
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hudi_bridge.merge.rules import (
     LATEST_OF_10,
     LATEST_OF_11,
     OVERWRITE_LATEST,
+    OVERWRITE_LATEST_OF_10,
     PARTIAL_OF_11,
     PARTIAL_UPDATE_OF_0X,
     PAYLOAD_OF_11,
@@ -117,6 +119,18 @@ WRITTEN_BY = {"hoodie__table__precombine__field": OF_10, "hoodie__table__orderin
 def test_payloads_of_version_8(fields: str, payload: str, stated: dict[str, str]) -> None:
     config = with_payload(8, payload, **{fields: "ts"}, **stated)
     assert merge_rule(config) == WRITTEN_BY[fields][payload]
+
+
+@pytest.mark.parametrize("payload", OF_0X)
+def test_ranges_of_version_6_by_10_follow_0x_but_for_the_payload_that_10_changed(payload: str) -> None:
+    config = with_payload(
+        6, payload, hoodie__table__precombine__field="ts", hoodie__record__merge__strategy__id=PAYLOAD_ID
+    )
+    expected = OF_0X[payload]
+    if payload == PACKAGE + "OverwriteWithLatestAvroPayload":
+        expected = rule(OVERWRITE_LATEST_OF_10, "ts")
+    assert merge_rule_with(config, {}, of_range=True) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
 
 
 def test_a_sequence_of_mysql_compares_as_numbers_in_10() -> None:
