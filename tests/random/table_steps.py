@@ -21,6 +21,8 @@ _EXPRESSIONS = {
     "date": ("column_stats", "expr='year'"),
     "bigint": ("column_stats", "expr='from_unixtime', format='yyyy-MM-dd'"),
 }
+_INDEXING = {"hoodie.metadata.index.check.timeout.seconds": 10}
+"""An index waits for the writes that are running, a quarter of an hour for one that has failed."""
 """By the type of a column, the kind and the options of an index of an expression on it."""
 
 # Table services.
@@ -118,7 +120,7 @@ def create_secondary_index(writer: TableWriter, chance: Random, one: Step) -> No
     if not columns or number(writer.release) < (1, 0):
         raise NotApplicableError("no column that a secondary index can have")
     name = chance.choice(columns)
-    writer.sql(f"create index by_{name} on {writer.name} ({name})")
+    writer.sql(f"create index by_{name} on {writer.name} ({name})", _INDEXING)
     writer.progress.indexed.append(name)
 
 
@@ -131,7 +133,7 @@ def create_expression_index(writer: TableWriter, chance: Random, one: Step) -> N
     using, options = _EXPRESSIONS[kind]
     if kind == "string" and chance.random() < 0.4:
         using = "bloom_filters"
-    writer.sql(f"create index of_{name} on {writer.name} using {using} ({name}) options({options})")
+    writer.sql(f"create index of_{name} on {writer.name} using {using} ({name}) options({options})", _INDEXING)
 
 
 # Upgrades.
