@@ -44,6 +44,7 @@ RANGE_VERSION_KEY = "hoodie.datasource.read.incr.table.version"
 END_SCHEMA_KEY = "hoodie.datasource.read.schema.use.end.instanttime"
 COLUMN_IDS_KEY = "hoodie.schema.on.read.enable"
 COMPLETION_TIMES_KEY = "hudi_bridge.completion.times"
+OPTIMIZED_LOG_SCAN_KEY = "hoodie.optimized.log.blocks.scan.enable"
 _FLAG_KEYS = (
     OPERATION_FIELD_KEY,
     READ_UNRELEASED_KEY,
@@ -54,6 +55,7 @@ _FLAG_KEYS = (
     COLUMN_IDS_KEY,
     METADATA_TABLE_KEY,
     DATA_SKIPPING_KEY,
+    OPTIMIZED_LOG_SCAN_KEY,
 )
 _QUERY_OF_VIEW = {"read_optimized": "snapshot", "realtime": "snapshot", "incremental": "incremental"}
 """The query types by Hudi's words before 0.6, as Hudi translates them."""
@@ -103,6 +105,7 @@ def _honoured() -> Iterator[ReadOption]:
         "hoodie.datasource.read.incr.table.version": "by which times commits lie in a range",
         "hoodie.datasource.read.schema.use.end.instanttime": "whether a range has the columns of its end",
         "hoodie.schema.on.read.enable": "whether columns are found by their ids",
+        "hoodie.optimized.log.blocks.scan.enable": "whether log compactions replace blocks, as in 1.2 they always do",
         "hoodie.metadata.enable": "whether the metadata table is read",
         "hoodie.enable.data.skipping": "whether indexes are used",
         "hoodie.datasource.query.type": "what a query reads",
@@ -166,10 +169,7 @@ def _harmless() -> Iterator[ReadOption]:
             "hoodie.metadata.record.index.enable",
             "hoodie.metadata.record.level.index.enable",
         ),
-        "how log blocks are read": (
-            "hoodie.compaction.lazy.block.read",
-            "hoodie.optimized.log.blocks.scan.enable",
-        ),
+        "how log blocks are read": ("hoodie.compaction.lazy.block.read",),
         "memory and disk": (
             "hoodie.common.diskmap.compression.enabled",
             "hoodie.common.spillable.diskmap.type",
@@ -333,7 +333,7 @@ class ReadOptions:
     files are their bytes instead of references into the files. ``range_version`` is the table version by whose rules
     commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its end, where
     Hudi gives them; without ``column_ids``, columns are found by name. ``completion_times`` says whether rows have the
-    completion times of their commits.
+    completion times of their commits. With ``optimized_log_scan``, log compactions replace blocks in any release.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)
@@ -353,6 +353,7 @@ class ReadOptions:
     end_schema: bool = False
     column_ids: bool = True
     completion_times: bool = False
+    optimized_log_scan: bool = False
 
     @classmethod
     def of(
@@ -389,6 +390,7 @@ class ReadOptions:
             end_schema=_flag(options, END_SCHEMA_KEY) is True,
             column_ids=_flag(options, COLUMN_IDS_KEY) is not False,
             completion_times=_flag(options, COMPLETION_TIMES_KEY) is True,
+            optimized_log_scan=_flag(options, OPTIMIZED_LOG_SCAN_KEY) is True,
         )
 
 

@@ -102,6 +102,9 @@ class ReleaseRules:
     0.x takes the exact values that Parquet and Avro return. 1.0 casts the top-level columns of Parquet files and of
     Parquet log blocks (``Spark3ParquetSchemaEvolutionUtils``). 1.1 also rewrites Avro records (``HoodieAvroUtils``).
 
+    ``replaces_compacted_blocks``: the block of a log compaction replaces its originals. ``scanInternalV1`` of log
+    readers before 1.2 merges both, in the order of the files.
+
     ``trusts_metadata_instants``: what a completed instant wrote to the metadata table counts, even if the table's
     timeline does not know the instant. ``HoodieTableMetadataUtil.getValidInstantTimestamps`` of 0.x asks the timeline.
     """
@@ -118,6 +121,7 @@ class ReleaseRules:
     filters_parquet_blocks: bool
     knows_defaults: bool
     float_widening: FloatWidening
+    replaces_compacted_blocks: bool
     trusts_metadata_instants: bool
 
 
@@ -134,6 +138,7 @@ _V0 = ReleaseRules(
     filters_parquet_blocks=False,
     knows_defaults=True,
     float_widening=FloatWidening.EXACT,
+    replaces_compacted_blocks=False,
     trusts_metadata_instants=False,
 )
 _V1_0_IN_LAYOUT_1 = ReleaseRules(
@@ -149,6 +154,7 @@ _V1_0_IN_LAYOUT_1 = ReleaseRules(
     filters_parquet_blocks=False,
     knows_defaults=False,
     float_widening=FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS,
+    replaces_compacted_blocks=False,
     trusts_metadata_instants=True,
 )
 _V1_0 = replace(_V1_0_IN_LAYOUT_1, ranges_as_in_0x=False, filters_base_rows_before_merge=True)
@@ -158,6 +164,7 @@ _V1_1 = replace(
     filters_parquet_blocks=True,
     knows_defaults=True,
     float_widening=FloatWidening.BY_TEXT,
+    replaces_compacted_blocks=True,
 )
 
 RELEASE_RULES: Mapping[tuple[Release, int], ReleaseRules] = {

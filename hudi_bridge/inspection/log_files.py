@@ -225,7 +225,12 @@ class _LogsOfTable:
             return frozenset(), "unknown: another log file of its slice cannot be read"
         state = self.planner.state
         try:
-            live = live_blocks(scans.values(), latest_instant=state.instant, is_valid=state.timeline.is_committed)
+            live = live_blocks(
+                scans.values(),
+                latest_instant=state.instant,
+                is_valid=state.timeline.is_committed,
+                replaces_compacted=state.options.optimized_log_scan or state.config.rules.replaces_compacted_blocks,
+            )
         except HudiReadError as error:
             return frozenset(), f"unknown: {error}"
         return frozenset((block.path, block.offset) for block in live.blocks), None

@@ -1,10 +1,10 @@
 """Finds the blocks of log files, and the blocks that count for a query.
 
-All blocks of an instant are applied at the position of its first block, as in Hudi 1.x and the optimized scan of 0.15.
-The default scan of 0.15 keeps the file order, and does not support log compaction: it merges the originals and the
-block that replaces them.
+All blocks of an instant are applied at the position of its first block, as in Hudi 1.2 and the optimized scan of
+earlier releases. Their default scan keeps the file order, and does not know log compactions: it merges the originals,
+and then the block that replaces them.
 
-Source: ``HoodieLogFileReader``, ``BaseHoodieLogRecordReader.scanInternal``.
+Source: ``HoodieLogFileReader``; ``scanInternal`` of ``BaseHoodieLogRecordReader``, V1 and V2 before 1.2.
 """
 
 from collections.abc import Callable, Iterable
@@ -155,7 +155,7 @@ def live_blocks(
     *,
     latest_instant: str | None,
     is_valid: Callable[[str], bool],
-    keeps_compacted: bool = False,
+    replaces_compacted: bool = True,
 ) -> LiveBlocks:
     """The blocks that count for a query.
 
@@ -166,7 +166,7 @@ def live_blocks(
         scans: the log files of a file slice, in log file order.
         latest_instant: the query's instant; None for no limit.
         is_valid: whether an instant is committed.
-        keeps_compacted: whether the block of a log compaction also counts if ``scans`` have none of its originals.
+        replaces_compacted: whether the block of a log compaction counts in place of its originals, or after them.
 
     Raises:
         CorruptLogFileError: a block lacks its instant.
@@ -195,7 +195,7 @@ def live_blocks(
                 uncommitted += 1
             else:
                 by_instant.setdefault(instant, []).append(block)
-    instants = _instants_to_apply(by_instant, keeps_compacted=keeps_compacted)
+    instants = _without_replaced(by_instant) if replaces_compacted else list(by_instant)
     blocks = tuple(block for instant in instants for block in by_instant[instant])
     compacted = sum(map(len, by_instant.values())) - len(blocks)
     skipped = SkippedBlocks(
@@ -218,13 +218,12 @@ def _rollback_target(block: LogBlock) -> str:
     return target
 
 
-def _instants_to_apply(by_instant: dict[str, list[LogBlock]], *, keeps_compacted: bool) -> list[str]:
+def _without_replaced(by_instant: dict[str, list[LogBlock]]) -> list[str]:
     """The instants whose blocks are applied, oldest first; ``by_instant`` is in file order.
 
     The block of a log compaction replaces the blocks of the instants that it lists, at the position of the newest of
-    them. Without any of them, it does not count unless ``keeps_compacted``. A later log compaction may list an earlier
-    one, and then replaces its instants too. From the newest instant to the oldest, the last compaction of such a chain
-    comes first.
+    them. Without any of them, it does not count. A later log compaction may list an earlier one, and then replaces its
+    instants too. From the newest instant to the oldest, the last compaction of such a chain comes first.
     """
     replaced_by: dict[str, str] = {}
     newest_first: dict[str, None] = {}
@@ -233,6 +232,6 @@ def _instants_to_apply(by_instant: dict[str, list[LogBlock]], *, keeps_compacted
         final = replaced_by.get(instant, instant)
         if originals:
             replaced_by.update(dict.fromkeys(originals, final))
-        if not originals or (keeps_compacted and by_instant.keys().isdisjoint(originals)):
+        if not originals:
             newest_first.setdefault(final)
     return list(reversed(newest_first))

@@ -297,7 +297,7 @@ def read_live_blocks(
         scans,
         latest_instant=split.latest_instant,
         is_valid=context.is_committed,
-        keeps_compacted=context.ranges_keep_compacted_blocks,
+        replaces_compacted=context.replaces_compacted_blocks,
     )
 
 

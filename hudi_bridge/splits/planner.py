@@ -181,6 +181,7 @@ def build_read_context(
         commit_times=commit_times,
         filters_base_rows_before_merge=commit_times is not None and config.rules.filters_base_rows_before_merge,
         filters_parquet_blocks=commit_times is not None and config.rules.filters_parquet_blocks,
+        replaces_compacted_blocks=options.optimized_log_scan or config.rules.replaces_compacted_blocks,
         float_widening=FloatWidening.BY_TEXT if query_schema.has_ids else config.rules.float_widening,
         field_defaults=release_defaults(config, query_schema),
         schema_ids=query_schema.ids,

@@ -47,7 +47,8 @@ class ReadContext:
     ``schema_history`` all its versions, as Hudi's JSON. ``fields_spell_keys`` is whether record keys consist of nothing
     but the values of the record key fields, as texts.
 
-    ``is_lsm_tree`` is whether the files of a slice are sorted by record key and merged as sorted runs.
+    ``replaces_compacted_blocks`` is whether the block of a log compaction counts in place of its originals, or after
+    them. ``is_lsm_tree`` is whether the files of a slice are sorted by record key and merged as sorted runs.
 
     Incremental queries: ``commit_times`` are the commits whose rows are returned, None for other queries. With
     ``filters_base_rows_before_merge``, base rows of other commits are not merged; otherwise only row groups without any
@@ -82,6 +83,7 @@ class ReadContext:
     commit_times: frozenset[str] | None
     filters_base_rows_before_merge: bool
     filters_parquet_blocks: bool
+    replaces_compacted_blocks: bool
     fields_spell_keys: bool = False
     is_lsm_tree: bool = False
     skips_slices: bool = True
@@ -143,14 +145,6 @@ class ReadContext:
     def counts(self, instant_time: str) -> bool:
         """Whether log blocks of an instant count as of ``latest_instant``."""
         return instant_time <= self.latest_instant and self.is_committed(instant_time)
-
-    @property
-    def ranges_keep_compacted_blocks(self) -> bool:
-        """Whether the block of a log compaction counts in a range that has none of its originals.
-
-        It does where no file group reader reads the range. Source: ``AbstractHoodieLogRecordReader.scanInternalV1``.
-        """
-        return self.commit_times is not None and not self.filters_base_rows_before_merge
 
     @property
     def key_columns(self) -> tuple[str, ...]:

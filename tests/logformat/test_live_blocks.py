@@ -6,10 +6,15 @@ from hudi_bridge.logformat.scan import LiveBlocks, SkippedBlocks, live_blocks, s
 from tests.logformat.log_writer import data_block, delete_block, log_block, rollback_block
 
 
-def live(*files: bytes, latest: str | None = None, pending: tuple[str, ...] = (), of_range: bool = False) -> LiveBlocks:
+def live(
+    *files: bytes, latest: str | None = None, pending: tuple[str, ...] = (), replaces_compacted: bool = True
+) -> LiveBlocks:
     scans = [scan_blocks(data, f".f1-0_001.log.{number}_0-1-2") for number, data in enumerate(files, 1)]
     return live_blocks(
-        scans, latest_instant=latest, is_valid=lambda instant: instant not in pending, keeps_compacted=of_range
+        scans,
+        latest_instant=latest,
+        is_valid=lambda instant: instant not in pending,
+        replaces_compacted=replaces_compacted,
     )
 
 
@@ -118,10 +123,17 @@ def test_compaction_of_a_compaction() -> None:
     assert result.skipped == skipped(compacted=4)
 
 
-def test_log_compaction_without_its_originals_counts_in_ranges_of_0x() -> None:
+def test_log_compaction_without_its_originals_does_not_count() -> None:
     files = (named("003", "1+2", ("001", "002")), named("004"), named("006", "4+5", ("004", "005")))
     assert contents(live(*files)) == ["4+5"]
-    assert contents(live(*files, of_range=True)) == ["1+2", "4+5"]
+
+
+def test_the_default_scan_before_12_has_the_originals_and_the_log_compaction_in_their_order() -> None:
+    result = live(
+        named("001") + named("002"), named("003"), named("004", "1+2", ("001", "002")), replaces_compacted=False
+    )
+    assert contents(result) == ["001", "002", "003", "1+2"]
+    assert result.skipped == skipped()
 
 
 def test_log_compaction_after_the_query_leaves_the_originals() -> None:

@@ -242,7 +242,12 @@ def find_log_versions(
         DataFileGoneError: a log file of the split no longer exists.
     """
     scans = scan_logs(storage, split)
-    live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
+    live = live_blocks(
+        scans.values(),
+        latest_instant=split.latest_instant,
+        is_valid=split.context.is_committed,
+        replaces_compacted=split.context.replaces_compacted_blocks,
+    ).blocks
     others, unreadable = scan_other_logs(storage, split, other_paths)
     scans |= others
     for scan in scans.values():

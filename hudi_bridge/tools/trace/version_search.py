@@ -110,7 +110,12 @@ def _of_logs(
     storage: Storage, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     scans = scan_logs(storage, split)
-    live = live_blocks(scans.values(), latest_instant=split.latest_instant, is_valid=split.context.is_committed).blocks
+    live = live_blocks(
+        scans.values(),
+        latest_instant=split.latest_instant,
+        is_valid=split.context.is_committed,
+        replaces_compacted=split.context.replaces_compacted_blocks,
+    ).blocks
     counted = {(block.path, block.offset) for block in live}
     others, unreadable = scan_other_logs(storage, split, other_paths)
     for unreadable_place in unreadable:
