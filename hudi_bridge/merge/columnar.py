@@ -212,7 +212,7 @@ class FileSliceMerger:
         stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
         records, wins, is_delete = matches.records[stays], matches.log_wins[stays], is_delete[stays]
-        base_unset = unset_fields(base, self._rule, self._defaults)
+        base_unset = unset_fields(base, self._rule, self._defaults) if self._rule.fills_earlier else {}
         nothing = np.zeros(len(records), dtype=np.bool_)
         columns = []
         for name in base.schema.names:

@@ -8,7 +8,8 @@ bytes. Missing values rank below all others, except that missing numbers count a
 bytes of binary as signed numbers. It also compares decimals among log versions by the bytes that Avro stores, so that
 negative ones rank above all others.
 
-If fields are merged, the unset fields of the winner are filled from the version that loses.
+If fields are merged, the unset fields of the winner are filled from the version that loses; by some rules only if the
+later version wins.
 
 Source: ``OrderingValues``, ``HoodieRecord.DEFAULT_ORDERING_VALUE`` and ``PartialUpdateHandler`` of Hudi 1.x;
 ``DefaultHoodieRecordPayload`` of 0.x, whose values are a ``ByteBuffer`` and a ``GenericData.Fixed`` of Avro,
@@ -71,10 +72,12 @@ class FieldMerging:
     """The fields that are merged.
 
     ``unset`` marks the versions in which a field is unset. Fields in ``newest`` come from the later version.
+    ``fills_earlier`` is as in ``MergeRule``.
     """
 
     unset: Mapping[str, Booleans]
     newest: frozenset[str] = frozenset()
+    fills_earlier: bool = True
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -272,7 +275,7 @@ class _Rounds:
                 takes_later = replaces | mergeable
             else:
                 unset = self._merging.unset[name]
-                filled = np.where(replaces, ~unset[later], unset[current])
+                filled = np.where(replaces, ~unset[later], unset[current] & self._merging.fills_earlier)
                 takes_later = np.where(mergeable, filled, replaces)
             source[keys] = np.where(takes_later, later, current)
         self.survivors[keys] = np.where(replaces, later, earlier)
@@ -292,7 +295,8 @@ class _Rounds:
                     takes_later = True
                 else:
                     unset = self._merging.unset[name]
-                    takes_later = bool(not unset[later] if replaces else unset[source])
+                    fills_earlier = self._merging.fills_earlier
+                    takes_later = bool(not unset[later] if replaces else fills_earlier and unset[source])
                 sources[name] = later if takes_later else source
             survivor = later if replaces else survivor
         self.survivors[key] = survivor

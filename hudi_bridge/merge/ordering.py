@@ -3,7 +3,8 @@
 A version is a tuple ``(ordering, kind)``: the ordering values, and one of the kinds below. None sorts below every
 ordering value; floats must be given as numbers in Java's total order.
 
-If a rule merges fields, a field that is unset in the winner comes from the loser, unless one of the two is a delete.
+If a rule merges fields, a field that is unset in the winner comes from the loser, unless one of the two is a delete. By
+some rules, it stays if the winner is the earlier version.
 
 Source: ``BufferedRecordMergerFactory``, ``PartialUpdateHandler`` and ``KeyBasedFileGroupRecordBuffer`` of Hudi 1.x; the
 payload classes and ``HoodieMergedLogRecordScanner`` of 0.x.
@@ -67,18 +68,20 @@ def survivor(in_logs: InLogs, versions: list[Version]) -> int:
     return winner
 
 
-def field_source(in_logs: InLogs, versions: list[Version], unset: list[bool], *, newest: bool) -> int:
+def field_source(
+    in_logs: InLogs, versions: list[Version], unset: list[bool], *, newest: bool, fills_earlier: bool = True
+) -> int:
     """The position of the version from which one field of the survivor is taken.
 
     ``unset`` has for each version whether the field is unset. ``newest`` is for fields that always come from the later
-    of two versions, whichever wins.
+    of two versions, whichever wins. ``fills_earlier`` is whether a version is also filled that wins over a later one.
     """
     winner = source = 0
     for position in range(1, len(versions)):
         replaces = later_replaces(in_logs, versions[winner], versions[position])
         if versions[winner][1] != ROW or versions[position][1] != ROW:
             source = position if replaces else source
-        elif newest or (unset[source] if not replaces else not unset[position]):
+        elif newest or (not unset[position] if replaces else fills_earlier and unset[source]):
             source = position
         winner = position if replaces else winner
     return source

@@ -502,6 +502,7 @@ def _field_merging(
     return FieldMerging(
         unset={name: unset[np.maximum(written.row_of_version, 0)] for name, unset in unset_by_row.items()},
         newest=newest,
+        fills_earlier=rule.fills_earlier,
     )
 
 

@@ -128,6 +128,15 @@ def test_the_loser_fills_the_fields_that_the_winner_lacks() -> None:
     assert merged(fills, [], [("k", 2, None, "new")]) == [("k", 2, None, "new")]
 
 
+def test_a_base_row_that_wins_keeps_its_unavailable_value() -> None:
+    fills = rule(DEFAULT_PAYLOAD, fill=FieldFill.UNAVAILABLE)
+    unavailable = fills.unavailable_value
+    assert merged(fills, [("k", 3, unavailable, "b")], [("k", 2, "late", "late")]) == [("k", 3, unavailable, "b")]
+    assert merged(fills, [("k", 1, "a", "b")], [("k", 2, unavailable, "new")]) == [("k", 2, "a", "new")]
+    by_mode = rule(EVENT_TIME, fill=FieldFill.UNAVAILABLE_TEXTS)
+    assert merged(by_mode, [("k", 3, unavailable, "b")], [("k", 2, "late", "late")]) == [("k", 3, "late", "b")]
+
+
 def test_deletes_are_not_merged_field_by_field() -> None:
     fills = rule(EVENT_TIME, fill=FieldFill.NULLS)
     base = [("k", 3, None, "b"), ("l", 1, None, "b")]

@@ -50,7 +50,8 @@ def cases(draw: st.DrawFn) -> tuple[Versions, FieldMerging]:
         ranks=np.array(draw(st.lists(st.integers(-2, 3), min_size=rows, max_size=rows)), dtype=np.int64),
         what=kinds,
     )
-    return versions, FieldMerging(unset={name: flags(1) for name in FIELDS}, newest=frozenset({"meta"}))
+    unset = {name: flags(1) for name in FIELDS}
+    return versions, FieldMerging(unset=unset, newest=frozenset({"meta"}), fills_earlier=draw(st.booleans()))
 
 
 @pytest.mark.parametrize("narrow", one_in(3, [0, 3, 64]))
@@ -75,6 +76,7 @@ def test_folding_equals_the_plain_rules(name: str, narrow: int, monkeypatch: pyt
                     plain(versions, positions),
                     unset_of(merging, field, positions),
                     newest=field == "meta",
+                    fills_earlier=merging.fills_earlier,
                 )
                 for positions in of_key
             ]

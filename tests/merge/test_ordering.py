@@ -51,8 +51,10 @@ def survivor(rule: Precedence, versions: list[Version]) -> int:
     return ordering.survivor(rule.in_logs, versions)
 
 
-def field_source(rule: Precedence, versions: list[Version], unset: list[bool], *, newest: bool) -> int:
-    return ordering.field_source(rule.in_logs, versions, unset, newest=newest)
+def field_source(
+    rule: Precedence, versions: list[Version], unset: list[bool], *, newest: bool, fills_earlier: bool = True
+) -> int:
+    return ordering.field_source(rule.in_logs, versions, unset, newest=newest, fills_earlier=fills_earlier)
 
 
 UNORDERED_DELETE: Version = ((None,), ordering.UNORDERED_DELETE)
@@ -189,6 +191,12 @@ def test_an_unset_field_comes_from_the_loser() -> None:
     assert field_source(EVENT_TIME, [row(1), row(2)], [False, False], newest=False) == 1
     assert field_source(EVENT_TIME, [row(2), row(1)], [True, False], newest=False) == 1
     assert field_source(EVENT_TIME, [row(2), row(1)], [False, False], newest=False) == 0
+
+
+def test_an_earlier_version_that_wins_may_keep_an_unset_field() -> None:
+    for versions, expected in (([row(2), row(1)], 0), ([row(1), row(2)], 1)):
+        assert field_source(EVENT_TIME, versions, [True, False], newest=False, fills_earlier=False) == expected
+    assert field_source(EVENT_TIME, [row(1), row(2)], [False, True], newest=False, fills_earlier=False) == 0
 
 
 def test_fields_are_not_merged_across_a_delete() -> None:

@@ -196,6 +196,16 @@ def test_defaults_count_as_lacking_only_where_they_are_stated() -> None:
     assert rows_of(actual) == {"k": (2, "-", "b1")}
 
 
+def test_a_log_version_that_wins_keeps_its_unavailable_value() -> None:
+    fills = rule(EVENT_TIME, fill=FieldFill.UNAVAILABLE)
+    unavailable = fills.unavailable_value
+    late = survivors(fills, upserts(fills, ("k", 2, unavailable, "b2")), upserts(fills, ("k", 1, "late", "b1")))
+    assert rows_of(late) == {"k": (2, unavailable, "b2")}
+    assert late.unset["a"].tolist() == [True]
+    newer = survivors(fills, upserts(fills, ("k", 1, "a1", "b1")), upserts(fills, ("k", 2, unavailable, "b2")))
+    assert rows_of(newer) == {"k": (2, "a1", "b2")}
+
+
 def test_rules_that_fill_from_the_base_alone_leave_log_versions_unmerged() -> None:
     partial = rule(OVERWRITE_LATEST, fill=FieldFill.DEFAULTS, fills_in_logs=False)
     actual = survivors(partial, upserts(partial, ("k", 1, "a1", "b1")), upserts(partial, ("k", 2, None, "b2")))

@@ -255,7 +255,10 @@ class PlainRules:
         if deletes:
             return Merged(rows=tuple(others) if wins else tuple(base), winner=winner)
         if self.rule.fill is not None or is_partial:
-            from_log = {name: not unset[name] if wins else self._is_unset(first, name) for name in self.table.names}
+            fills = self.rule.fills_earlier
+            from_log = {
+                name: not unset[name] if wins else fills and self._is_unset(first, name) for name in self.table.names
+            }
         else:
             from_log = dict.fromkeys(self.table.names, wins)
         row = {name: fields[name] if from_log[name] else first[name] for name in self.table.names}
@@ -270,7 +273,10 @@ class PlainRules:
         fields, unset = {}, {}
         for name in self.table.names:
             all_unset = [change.kind != "delete" and self._is_unset_in(change, name) for change in log]
-            source = ordering.field_source(in_logs, versions, all_unset, newest=False) if merges_fields else kept
+            filled = ordering.field_source(
+                in_logs, versions, all_unset, newest=False, fills_earlier=self.rule.fills_earlier
+            )
+            source = filled if merges_fields else kept
             left_out = log[source].kind == "partial" and name not in CHANGED
             fields[name] = None if left_out else log[source].row[name]
             unset[name] = all_unset[source]

@@ -238,6 +238,7 @@ class RealtimeView:
         """The condition that a field of a base row comes from its log record.
 
         If fields are merged, one that is unset in the winner comes from the loser, unless the log record is a delete.
+        By some rules, a field of a base row that wins stays.
 
         Source: ``PartialUpdateHandler`` of Hudi 1.x.
         """
@@ -247,7 +248,7 @@ class RealtimeView:
         if rule.newest_meta and field.name in META_COLUMNS:
             return "NOT m.is_delete AND m.record_key IS NOT NULL"
         unset = "FALSE"
-        if rule.fill is not None:
+        if rule.fill is not None and rule.fills_earlier:
             default = self.publication.context.defaults.get(field.name)
             unset = base_unset(field, f"m.b{position}", rule, default, self._columns, self.dialect)
         is_set = f"NOT COALESCE(m.unset[{position + 1}], FALSE)"

@@ -277,7 +277,9 @@ class _Fold:
             return replaces
         unset = [name in self._sources[name].unset, name in later.unset]
         pair = [self.survivor.ranked, later.ranked]
-        return field_source(self._rule.precedence.in_logs, pair, unset, newest=name in self._newest) == 1
+        newest, fills_earlier = name in self._newest, self._rule.fills_earlier
+        in_logs = self._rule.precedence.in_logs
+        return field_source(in_logs, pair, unset, newest=newest, fills_earlier=fills_earlier) == 1
 
     def compare_base(
         self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
@@ -314,7 +316,9 @@ class _Fold:
             return wins and not deletes
         if name in self._newest:
             return True
-        return name not in self._sources[name].unset if wins else name in base_unset
+        if wins:
+            return name not in self._sources[name].unset
+        return self._rule.fills_earlier and name in base_unset
 
     def end(self) -> MergeOutcome:
         """The outcome if there is no base row."""
