@@ -27,7 +27,7 @@ from hudi_bridge.merge.custom_payload import (
     rows_of_payload,
     value_at,
 )
-from hudi_bridge.merge.fold import ordering_ranks, unset_fields, what_versions_are
+from hudi_bridge.merge.fold import fills_earlier, ordering_ranks, unset_fields, what_versions_are
 from hudi_bridge.merge.record_map import LogRecordMap
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.meta_columns import META_COLUMNS
@@ -212,7 +212,7 @@ class FileSliceMerger:
         stays = ~(matches.log_wins & is_delete)
         base = base.filter(pa.array(stays))
         records, wins, is_delete = matches.records[stays], matches.log_wins[stays], is_delete[stays]
-        base_unset = unset_fields(base, self._rule, self._defaults) if self._rule.fills_earlier else {}
+        base_unset = unset_fields(base, self._rule, self._defaults) if fills_earlier(self._rule) else {}
         nothing = np.zeros(len(records), dtype=np.bool_)
         columns = []
         for name in base.schema.names:

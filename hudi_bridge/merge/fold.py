@@ -72,7 +72,7 @@ class FieldMerging:
     """The fields that are merged.
 
     ``unset`` marks the versions in which a field is unset. Fields in ``newest`` come from the later version.
-    ``fills_earlier`` is as in ``MergeRule``.
+    ``fills_earlier`` is as in the function.
     """
 
     unset: Mapping[str, Booleans]
@@ -191,6 +191,14 @@ def combine_versions(
     return survivors, deletes, row_of_version, rows
 
 
+def fills_earlier(rule: MergeRule) -> bool:
+    """Whether unset fields of a version are also filled if it wins over a later one.
+
+    ``PostgresDebeziumAvroPayload`` fills the row that it picks from the stored one, which may be the same row.
+    """
+    return rule.fill is not FieldFill.UNAVAILABLE
+
+
 def unset_value(rule: MergeRule, name: str, kind: ArrowType, default: "Value | None") -> "Value | None":
     """The value that marks a field as unset, which may be a null scalar; None if the field is never unset.
 
@@ -295,8 +303,8 @@ class _Rounds:
                     takes_later = True
                 else:
                     unset = self._merging.unset[name]
-                    fills_earlier = self._merging.fills_earlier
-                    takes_later = bool(not unset[later] if replaces else fills_earlier and unset[source])
+                    is_filled = self._merging.fills_earlier and unset[source]
+                    takes_later = bool(not unset[later] if replaces else is_filled)
                 sources[name] = later if takes_later else source
             survivor = later if replaces else survivor
         self.survivors[key] = survivor

@@ -31,6 +31,7 @@ from hudi_bridge.merge.fold import (
     FieldMerging,
     Versions,
     combine_versions,
+    fills_earlier,
     fold_fields,
     fold_versions,
     ordering_ranks,
@@ -502,7 +503,7 @@ def _field_merging(
     return FieldMerging(
         unset={name: unset[np.maximum(written.row_of_version, 0)] for name, unset in unset_by_row.items()},
         newest=newest,
-        fills_earlier=rule.fills_earlier,
+        fills_earlier=fills_earlier(rule),
     )
 
 

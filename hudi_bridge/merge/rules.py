@@ -232,7 +232,7 @@ class MergeRule:
         precedence: which version wins.
         ordering_fields: the fields whose values are compared.
         delete_marker: a column, and the value that makes a row a delete.
-        fill: which fields of the winner are filled from the loser; see ``fills_earlier``.
+        fill: which fields of the winner are filled from the loser.
         fills_in_logs: whether fields are also filled between log versions, not only from the base row.
         newest_meta: whether the meta columns come from the later version even if it loses.
         unavailable_value: the value of unavailable fields.
@@ -322,14 +322,6 @@ class MergeRule:
     def fills_by_mode(self) -> bool:
         """Whether a partial update mode of the table fills fields."""
         return self.fill in (FieldFill.IDENTICAL_DEFAULTS, FieldFill.UNAVAILABLE_TEXTS)
-
-    @property
-    def fills_earlier(self) -> bool:
-        """Whether a version is also filled that wins over a later one.
-
-        ``PostgresDebeziumAvroPayload`` has the row that it picks look at the stored one, which may be the same row.
-        """
-        return self.fill is not FieldFill.UNAVAILABLE
 
     @property
     def merges_fields(self) -> bool:

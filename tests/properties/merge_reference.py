@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hudi_bridge.merge import ordering, rules
+from hudi_bridge.merge.fold import fills_earlier
 from hudi_bridge.merge.ordering import Version
 from hudi_bridge.merge.rules import FieldFill, MergeRule, PayloadRule
 from hudi_bridge.releases import Release
@@ -255,7 +256,7 @@ class PlainRules:
         if deletes:
             return Merged(rows=tuple(others) if wins else tuple(base), winner=winner)
         if self.rule.fill is not None or is_partial:
-            fills = self.rule.fills_earlier
+            fills = fills_earlier(self.rule)
             from_log = {
                 name: not unset[name] if wins else fills and self._is_unset(first, name) for name in self.table.names
             }
@@ -274,7 +275,7 @@ class PlainRules:
         for name in self.table.names:
             all_unset = [change.kind != "delete" and self._is_unset_in(change, name) for change in log]
             filled = ordering.field_source(
-                in_logs, versions, all_unset, newest=False, fills_earlier=self.rule.fills_earlier
+                in_logs, versions, all_unset, newest=False, fills_earlier=fills_earlier(self.rule)
             )
             source = filled if merges_fields else kept
             left_out = log[source].kind == "partial" and name not in CHANGED

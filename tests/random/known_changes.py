@@ -5,12 +5,14 @@ Its releases merge the records of logs for changes in ways of their own.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_bridge.merge.rules import UNAVAILABLE_VALUE
 from tests.random.checking import Case
+from tests.random.draw import POSTGRES
 
 Image = Mapping[str, Any]
 """A row of a change, empty for none."""
@@ -27,11 +29,14 @@ def differs_as_changes_of_0x_do(case: Case, expected: pa.Table, actual: pa.Table
     texts and whole numbers are compared: other values may be objects of Java. Records that came late have other images.
 
     ``HoodieCDCRDD`` merges with ``HoodieAvroRecordMerger``, whichever merger a query has chosen, and so by the payload
-    of the table. With the default one, a log record wins over the base row, also if it came late.
+    of the table. With the default one, a log record wins over the base row, also if it came late. After a delete in the
+    logs, it has no base row to take unavailable values from, as its snapshot does.
     """
     told, ours = changes_of(expected), changes_of(actual)
     names = [name for name, _ in case.table.ordering]
     merged = {key: before for key, before, _ in ours} if case.table.merging == "spark merger" else {}
+    if case.table.payload == POSTGRES:
+        told = [*_with_available_values(told, {key: after for key, _, after in ours})]
     told, late = _as_merged(names, told, merged)
     more = Counter(key for key, _, _ in told) - Counter(key for key, _, _ in ours)
     less = Counter(key for key, _, _ in ours) - Counter(key for key, _, _ in told)
@@ -89,6 +94,14 @@ def changes_of(rows: pa.Table) -> list[Change]:
         names = ("_hoodie_partition_path", "_hoodie_record_key")
         changes.append(((row["op"], row["ts_ms"], *(str(image.get(name)) for name in names)), before, after))
     return changes
+
+
+def _with_available_values(told: Iterable[Change], images: Mapping[Key, Image]) -> Iterator[Change]:
+    """Hudi's changes with the values of ``images`` for unavailable ones of inserts."""
+    for key, before, after in told:
+        image = images.get(key, {}) if key[0] == "i" else {}
+        available = {name: image[name] for name in image if after.get(name) == UNAVAILABLE_VALUE}
+        yield key, before, {**after, **available}
 
 
 def _as_merged(

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_bridge import RealtimeFileSplit
+from hudi_bridge.merge.rules import UNAVAILABLE_VALUE
 from tests.golden.generate.questions import BEGIN
 from tests.golden.generate.timeline import Instant, timeline_folder
 from tests.random import row_steps, table_steps
@@ -35,7 +36,7 @@ from tests.random.checking import (
     type_differences,
 )
 from tests.random.conditions import condition, leaves, literal, projection, values_of
-from tests.random.draw import Draw, read_draw
+from tests.random.draw import MYSQL, POSTGRES, Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
 from tests.random.known import KNOWN
@@ -452,3 +453,21 @@ def test_late_records_are_known_in_changes_of_0x(tmp_path: Path) -> None:
     assert not are_known(changes((late, image(4, 60, "other"))), ours)
     assert not are_known(changes((first, image(2, 55)), (image(2, 55), last)), ours)
     assert not are_known(changes((None, last)), ours)
+
+
+def test_unavailable_values_of_inserts_are_known_in_changes_of_0x(tmp_path: Path) -> None:
+    def changes(op: str, text: str) -> pa.Table:
+        image = json.dumps({"_hoodie_partition_path": "", "_hoodie_record_key": "a", "text": text})
+        before = None if op == "i" else image
+        return pa.table({"op": [op], "ts_ms": ["1"], "before": pa.array([before], pa.string()), "after": [image]})
+
+    def are_known(payload: str, op: str, told: str, ours: str) -> bool:
+        facts: dict[str, Any] = {"ordering": (), "columns": (("text", "string"),), "payload": payload}
+        case = Case(tmp_path, {"instants": []}, table_with(merging="payload", release="0.15.0", **facts))
+        return differs_as_changes_of_0x_do(case, changes(op, told), changes(op, ours))
+
+    assert are_known(POSTGRES, "i", UNAVAILABLE_VALUE, "base")
+    assert not are_known(POSTGRES, "i", "other", "base")
+    assert not are_known(POSTGRES, "i", "base", UNAVAILABLE_VALUE)
+    assert not are_known(POSTGRES, "u", UNAVAILABLE_VALUE, "base")
+    assert not are_known(MYSQL, "i", UNAVAILABLE_VALUE, "base")

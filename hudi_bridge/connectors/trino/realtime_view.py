@@ -41,6 +41,7 @@ from hudi_bridge.connectors.trino.sql_types import (
 )
 from hudi_bridge.merge.arrays import ordering_path
 from hudi_bridge.merge.custom_payload import RecordPayload
+from hudi_bridge.merge.fold import fills_earlier
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.schema.meta_columns import META_COLUMNS
 
@@ -248,7 +249,7 @@ class RealtimeView:
         if rule.newest_meta and field.name in META_COLUMNS:
             return "NOT m.is_delete AND m.record_key IS NOT NULL"
         unset = "FALSE"
-        if rule.fill is not None and rule.fills_earlier:
+        if rule.fill is not None and fills_earlier(rule):
             default = self.publication.context.defaults.get(field.name)
             unset = base_unset(field, f"m.b{position}", rule, default, self._columns, self.dialect)
         is_set = f"NOT COALESCE(m.unset[{position + 1}], FALSE)"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_bridge.common.display import is_nested, to_json, values_as_text
 from hudi_bridge.merge.arrays import Column, Value, ordering_values
-from hudi_bridge.merge.fold import META_FIELDS, ordering_ranks, unset_fields
+from hudi_bridge.merge.fold import META_FIELDS, fills_earlier, ordering_ranks, unset_fields
 from hudi_bridge.merge.ordering import (
     DELETE,
     EARLIER,
@@ -277,9 +277,9 @@ class _Fold:
             return replaces
         unset = [name in self._sources[name].unset, name in later.unset]
         pair = [self.survivor.ranked, later.ranked]
-        newest, fills_earlier = name in self._newest, self._rule.fills_earlier
+        newest, fills = name in self._newest, fills_earlier(self._rule)
         in_logs = self._rule.precedence.in_logs
-        return field_source(in_logs, pair, unset, newest=newest, fills_earlier=fills_earlier) == 1
+        return field_source(in_logs, pair, unset, newest=newest, fills_earlier=fills) == 1
 
     def compare_base(
         self, number: int, base: RecordVersion, values: Sequence[Column], base_unset: frozenset[str]
@@ -318,7 +318,7 @@ class _Fold:
             return True
         if wins:
             return name not in self._sources[name].unset
-        return self._rule.fills_earlier and name in base_unset
+        return fills_earlier(self._rule) and name in base_unset
 
     def end(self) -> MergeOutcome:
         """The outcome if there is no base row."""
