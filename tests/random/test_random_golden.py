@@ -29,6 +29,7 @@ HUDI_IS_WRONG = {
     "last_text_of_block_120": ("the text of the last as their ordering value",),
     "late_partial_changes_111": ("updates that change nothing",),
     "late_sequence_102": ("as text where one of two versions is a delete",),
+    "late_unavailable_values_0150": ("as objects of Java",),
     "lost_after_rollback_0150": ("stops reading logs at a block of a later instant",),
     "moved_and_log_compacted_120": ("contradicts its own snapshot",),
     "overwrite_of_moved_keys_102": ("null partition columns in slices with logs",),
