@@ -34,11 +34,17 @@ from hudi_bridge.split_reader import open_reader_in
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH, Action
-from hudi_bridge.tools.checks.examined import Examined, Footer, Range
+from hudi_bridge.tools.checks.examined import DataFile, Examined, Footer, Range
 from hudi_bridge.tools.checks.findings import Finding, Severity, age_text, hours_between, listed, of_error, quoted
 
 _TABLE, _FILES, _RECORDS = "metadata-table", "metadata-files", "metadata-records"
 _REBUILD = "CALL delete_metadata_table(table => …), then CALL create_metadata_table(table => …)"
+_REBUILD_BY_WRITES = (
+    "CALL delete_metadata_table(table => …); the next write finishes the rollback, and the first one that finds no "
+    "other action pending creates the metadata table"
+)
+"""Before table version 8, none is created while an action is pending (``shouldInitializeFromFilesystem``)."""
+_LOST = "no such file, although the metadata table has it"
 _NO_PARTITION = "."
 _BLOOM, _SECONDARY = "bloom-filters", "secondary-index"
 _AS_TEXT = (pa.string(), pa.int32(), pa.int64())
@@ -74,13 +80,16 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 remedy=_REBUILD,
             )
     if table.validity.rewritten and examined.state.timeline.pending(Action.ROLLBACK):
+        is_refused = config.layout.metadata_has_all_rollbacks
         yield Finding(
             severity=Severity.WARNING,
             check=_TABLE,
             path=METADATA_FOLDER,
             found=f"records of {listed(sorted(table.validity.rewritten))}, compacted with others before a rollback",
-            expected="records that the rollback can take back; writers that go by them lose rows, readers do without",
-            remedy=_REBUILD,
+            expected="records that the rollback can take back; "
+            + ("Hudi refuses it, and with it every write" if is_refused else "writers that go by them lose rows")
+            + ", readers do without",
+            remedy=_REBUILD_BY_WRITES if is_refused else _REBUILD,
         )
     limit = examined.limits.service_hours
     for instant in table.own.timeline.instants:
@@ -150,24 +159,62 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
                 path, "a file that the metadata table does not have", "an entry; its rows are missing in reads"
             )
     for path, size in sorted(sizes.items()):
-        file = by_path.get(path)
-        if file is None and not _is_of_a_commit(examined, path):
-            # A write failed after it was written to the metadata table, and has not been rolled back completely.
-            continue
-        if file is None:
-            yield _wrong(path, "no such file, although the metadata table has it", "a file; reads of the table fail")
-        elif size > max(file.size_bytes, NOTED_BYTES) or (file.base is not None and size != file.size_bytes):
-            yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+        yield from _of_indexed(examined, path, size, by_path.get(path))
+
+
+def _of_indexed(examined: Examined, path: str, size: int, file: DataFile | None) -> Iterator[Finding]:
+    """The findings about a file that the metadata table has with a size; ``file`` is that of storage, if it is there.
+
+    None for a write that failed after it was written to the metadata table, and has not been rolled back completely.
+    """
+    log = parse_log_file_name(path.rpartition("/")[2])
+    if file is None and log is not None and log.is_cdc:
+        yield from _of_lost_changes(examined, path, log.instant_time)
+    elif not _is_of_a_commit(examined, path):
+        return
+    elif file is None:
+        yield _wrong(path, _LOST, "a file; reads of the table fail")
+    elif size > max(file.size_bytes, NOTED_BYTES) or (file.base is not None and size != file.size_bytes):
+        yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+
+
+def _of_lost_changes(examined: Examined, path: str, instant: str) -> Iterator[Finding]:
+    """The finding for change data that are gone, which ``instant`` wrote.
+
+    Queries of changes alone read them, and go by what commits name: those of a write that was rolled back are read by
+    nothing, and those of a compaction by Flink (``HoodieCDCExtractor``).
+    """
+    commit = examined.commits.get(instant)
+    if commit is not None and path in examined.written[instant]:
+        severity, writer, readers = Severity.ERROR, f"commit {instant}", "queries of its changes"
+        if commit.is_compaction:
+            severity, writer, readers = Severity.WARNING, f"compaction {instant}", "Flink's queries of its changes"
+    elif not examined.timeline.contains(instant) and instant in examined.archived_commits:
+        severity, writer, readers = Severity.WARNING, f"archived commit {instant}", "queries of its changes"
+    else:
+        return
+    yield Finding(
+        severity=severity,
+        check=_FILES,
+        path=path,
+        found=_LOST,
+        expected=f"a file of the {writer}; without, {readers} may fail, and no other reads do",
+        remedy="restore it from a backup; until then, let queries of changes begin after that commit",
+    )
 
 
 def _is_of_a_commit(examined: Examined, path: str) -> bool:
-    """Whether readers take a file for committed; up to version 7, names of log files do not show it."""
+    """Whether readers take a file for committed.
+
+    Up to version 7, names of log files do not show it, except those of change data, which are named after their write.
+    """
     name = path.rpartition("/")[2]
     base = parse_base_file_name(name)
     if base is not None:
         return examined.timeline.is_committed(base.instant_time)
     log = parse_log_file_name(name)
-    return log is None or not examined.logs_name_their_own_instant or examined.timeline.is_committed(log.instant_time)
+    names_its_write = log is not None and (log.is_cdc or examined.logs_name_their_own_instant)
+    return log is None or not names_its_write or examined.timeline.is_committed(log.instant_time)
 
 
 def _needed(examined: Examined) -> Iterator[str]:

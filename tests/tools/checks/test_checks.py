@@ -23,6 +23,7 @@ from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
 from hudi_bridge.timeline.instant import Instant, instant_file_name
 from hudi_bridge.tools.checks.examination import CHECKS, examine
+from hudi_bridge.tools.checks.examined import Examined
 from hudi_bridge.tools.checks.findings import Diagnosis, Limits, Severity
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, record_positions
@@ -641,6 +642,21 @@ def test_indexes_by_record_that_hold_what_is_rolled_back_are_not_used(tmp_path: 
     assert "'20261121141835799'" in finding.found
 
 
+def test_a_rollback_that_hudi_refuses_is_told_as_such(tmp_path: Path) -> None:
+    table = golden_copy("i_cdc_0150", tmp_path)
+    timeline = table / ".hoodie"
+    last = max(timeline.glob("*.deltacommit"))
+    own = timeline / "metadata" / ".hoodie"
+    (own / f"{last.stem}001.commit").write_bytes(b"")
+    last.unlink()
+    (timeline / f"{at(9)}.rollback.requested").write_bytes(b"")
+    findings = [item for item in examine(table).findings if "before a rollback" in item.found]
+    ((expected, remedy),) = [(item.expected or "", item.remedy or "") for item in findings]
+    assert "Hudi refuses it, and with it every write" in expected
+    assert "the next write finishes the rollback" in remedy
+    assert "create_metadata_table" not in remedy
+
+
 def test_nothing_is_changed(tmp_path: Path) -> None:
     table = damaged_index(tmp_path)
 
@@ -709,6 +725,74 @@ def test_files_of_a_write_that_failed_are_not_missed(tmp_path: Path, monkeypatch
     assert named
     completed.unlink()
     assert [finding for finding in examine(table, now=LATER).findings if finding.check == "metadata-files"] == []
+
+
+def without_change_data(folder: Path, name: str) -> tuple[Path, str, str]:
+    """A table whose metadata table has a file of change data that is gone, its path, and its commit."""
+    table = golden_copy(name, folder)
+    gone = max(table.rglob("*.cdc"), key=lambda path: path.name.split("_")[1])
+    gone.unlink()
+    return table, gone.relative_to(table).as_posix(), gone.name.split("_")[1].partition(".")[0]
+
+
+def of_metadata_files(table: Path) -> list[tuple[Severity, str | None, str | None]]:
+    findings = examine(table, now=LATER).findings
+    return [(item.severity, item.path, item.expected) for item in findings if item.check == "metadata-files"]
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "expected"),
+    [
+        ("i_cdc_0150", ERROR, "a file of the commit {}; without, queries"),
+        ("i_cdc_120", WARNING, "a file of the compaction {}; without, Flink's queries"),
+        ("i_cdc_cow_120", ERROR, "a file of the commit {}; without, queries"),
+    ],
+)
+def test_change_data_that_a_commit_names_are_missed_by_queries_of_changes_alone(
+    name: str, severity: Severity, expected: str, tmp_path: Path
+) -> None:
+    table, path, commit = without_change_data(tmp_path, name)
+    ends = " of its changes may fail, and no other reads do"
+    assert of_metadata_files(table) == [(severity, path, expected.format(commit) + ends)]
+    HudiTable.open(table).snapshot().to_table()
+    if severity is ERROR:
+        with pytest.raises(InstantNotReadableError):
+            HudiTable.open(table).changes("0").to_table()
+    else:
+        HudiTable.open(table).changes("0", format="cdc").to_table()
+
+
+@pytest.mark.parametrize("name", ["i_cdc_0150", "i_cdc_120", "i_cdc_cow_120"])
+def test_change_data_of_a_write_that_failed_are_not_missed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, _, commit = without_change_data(tmp_path, name)
+    # As if a compaction of the metadata table had merged what the write had put into it.
+    monkeypatch.setattr(Validity, "counts", lambda *_: True)
+    assert of_metadata_files(table)
+    for completed in (table / ".hoodie").rglob(f"{commit}*commit"):
+        if "metadata" not in completed.parts:
+            completed.unlink()
+    gone = [path for path in table.rglob(f"*_{commit}*") if ".hoodie" not in path.relative_to(table).parts]
+    for path in gone:
+        path.unlink()
+    assert of_metadata_files(table) == []
+
+
+@pytest.mark.parametrize(("is_archived", "severities"), [(True, [WARNING]), (False, [])])
+def test_change_data_from_before_the_timeline_are_missed_if_the_archive_has_their_commit(
+    is_archived: bool, severities: list[Severity], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden_copy("i_cdc_0150", tmp_path)
+    gone = min(table.rglob("*.cdc"), key=lambda path: path.name.split("_")[1])
+    gone.unlink()
+    commit = gone.name.split("_")[1].partition(".")[0]
+    for path in (table / ".hoodie").glob("20*"):
+        if path.name.partition(".")[0] <= commit:
+            path.unlink()
+    monkeypatch.setattr(Examined, "archived_commits", frozenset({commit} if is_archived else ()))
+    of_gone = [item for item in of_metadata_files(table) if item[1] == gone.relative_to(table).as_posix()]
+    assert [severity for severity, _, _ in of_gone] == severities
 
 
 @pytest.mark.parametrize("case", ["h_all_indexes_120", "d_compacted_then_logs_0150", "i_cow_120"])
