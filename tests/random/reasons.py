@@ -19,6 +19,7 @@ from tests.random.checking import Case, Outcome
 from tests.random.known import CONTRADICTION, KNOWN, Difference, first_commit_of, history_of, of_its_snapshot
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
+_GONE = re.compile("(?:CorruptTableError|missing-files): ([^:]+): found no such file")
 _TORN = re.compile("CorruptBaseFileError: (.*): found a row group of")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
@@ -112,6 +113,12 @@ REFUSED_BY_NAME = (
         ),
     ),
     KnownError(
+        "refused as damaged: a rollback by another writer has deleted files of a commit that completed nevertheless",
+        lambda case, outcome: (
+            (match := _GONE.search(outcome.detail)) is not None and _was_deleted_by_a_rollback(case, match[1])
+        ),
+    ),
+    KnownError(
         "refused as damaged: a Parquet file that Hudi wrote with more values in some columns than it has rows",
         lambda case, outcome: (
             (match := _TORN.search(outcome.detail)) is not None and _has_more_values_than_rows(case, match[1])
@@ -166,6 +173,12 @@ def _is_older_than_an_overwrite(case: Case, key: str) -> bool:
     return bool(groups) and all(
         version.instant_time < max(overwrites, default="") for group in groups for version in group.versions
     )
+
+
+def _was_deleted_by_a_rollback(case: Case, path: str) -> bool:
+    """Whether a completed rollback names a file."""
+    name = path.rpartition("/")[2].encode()
+    return any(name in file.read_bytes() for file in timeline_folder(Path(case.path)).glob("*.rollback"))
 
 
 def _has_more_values_than_rows(case: Case, path: str) -> bool:
