@@ -105,7 +105,7 @@ def _honoured() -> Iterator[ReadOption]:
         "hoodie.datasource.read.incr.table.version": "by which times commits lie in a range",
         "hoodie.datasource.read.schema.use.end.instanttime": "whether a range has the columns of its end",
         "hoodie.schema.on.read.enable": "whether columns are found by their ids",
-        "hoodie.optimized.log.blocks.scan.enable": "whether log compactions replace blocks, as in 1.2 they always do",
+        "hoodie.optimized.log.blocks.scan.enable": "whether log compactions replace blocks, by the rules of 0.x",
         "hoodie.metadata.enable": "whether the metadata table is read",
         "hoodie.enable.data.skipping": "whether indexes are used",
         "hoodie.datasource.query.type": "what a query reads",
@@ -333,7 +333,7 @@ class ReadOptions:
     files are their bytes instead of references into the files. ``range_version`` is the table version by whose rules
     commits lie in a range, None for the table's own; with ``end_schema`` a range has the columns of its end, where
     Hudi gives them; without ``column_ids``, columns are found by name. ``completion_times`` says whether rows have the
-    completion times of their commits. With ``optimized_log_scan``, log compactions replace blocks in any release.
+    completion times of their commits. With ``optimized_log_scan``, log compactions of 0.x replace blocks.
     """
 
     payloads: Mapping[str, RecordPayload] = field(default_factory=dict)

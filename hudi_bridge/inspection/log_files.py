@@ -37,7 +37,7 @@ from hudi_bridge.readers.block_decoder import BlockDecoder
 from hudi_bridge.readers.request import RowRequest, log_memory_bytes
 from hudi_bridge.schema.avro import parse_json
 from hudi_bridge.splits.file_slice import LogFile
-from hudi_bridge.splits.planner import SplitPlanner
+from hudi_bridge.splits.planner import SplitPlanner, replaces_compacted_blocks
 from hudi_bridge.splits.query_schema import columns_of_query, scan_heads
 from hudi_bridge.splits.split import ReadContext
 from hudi_bridge.storage.storage import Storage
@@ -229,7 +229,7 @@ class _LogsOfTable:
                 scans.values(),
                 latest_instant=state.instant,
                 is_valid=state.timeline.is_committed,
-                replaces_compacted=state.options.optimized_log_scan or state.config.rules.replaces_compacted_blocks,
+                replaces_compacted=replaces_compacted_blocks(state.config, state.options),
             )
         except HudiReadError as error:
             return frozenset(), f"unknown: {error}"

@@ -30,8 +30,8 @@ from hudi_bridge.errors import CorruptTableError, UnsupportedTableError
 from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.merge.payloads import merge_rule, rule_for_showing, rule_of_columns
 from hudi_bridge.merge.rules import MergeRule
-from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY
-from hudi_bridge.releases import FloatWidening
+from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY, ReadOptions
+from hudi_bridge.releases import FloatWidening, Release
 from hudi_bridge.schema.avro import Defaults
 from hudi_bridge.splits.copy_on_write import TypeCheck
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
@@ -181,7 +181,7 @@ def build_read_context(
         commit_times=commit_times,
         filters_base_rows_before_merge=commit_times is not None and config.rules.filters_base_rows_before_merge,
         filters_parquet_blocks=commit_times is not None and config.rules.filters_parquet_blocks,
-        replaces_compacted_blocks=options.optimized_log_scan or config.rules.replaces_compacted_blocks,
+        replaces_compacted_blocks=replaces_compacted_blocks(config, options),
         float_widening=FloatWidening.BY_TEXT if query_schema.has_ids else config.rules.float_widening,
         field_defaults=release_defaults(config, query_schema),
         schema_ids=query_schema.ids,
@@ -223,6 +223,11 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
     if not names or not set(schema.names).difference(path_columns).issuperset(names):
         return False
     return all(schema.field(name).type in _COPIED_TYPES for name in names)
+
+
+def replaces_compacted_blocks(config: TableConfig, options: ReadOptions) -> bool:
+    """Whether the block of a log compaction counts in place of its originals; 1.0 does not follow the option."""
+    return config.rules.replaces_compacted_blocks or (options.optimized_log_scan and config.release is Release.V0)
 
 
 def _merge_rule(

@@ -20,7 +20,12 @@ from hudi_bridge import (
     open_reader,
 )
 from hudi_bridge.logformat.layout import HeaderKey
-from hudi_bridge.options import FULL_SCAN_FALLBACK_KEY, HOLLOW_COMMITS_KEY
+from hudi_bridge.options import (
+    FULL_SCAN_FALLBACK_KEY,
+    HOLLOW_COMMITS_KEY,
+    OPTIMIZED_LOG_SCAN_KEY,
+    READ_AS_RELEASE_KEY,
+)
 from hudi_bridge.schema.meta_columns import COMMIT_TIME_COLUMN
 from tests.support.compare import differences
 from tests.support.golden_cases import golden_table
@@ -204,6 +209,29 @@ def test_what_a_log_compaction_of_the_range_has_rewritten_is_merged_in_releases_
     log(table, at(3), [row("a", 1, "late")], number=3)
     assert values(table.open().snapshot()) == [("a", "high")]
     assert values(table.open().incremental(place(table, at(1)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "expected"),
+    [
+        (6, "0.15", ["original", "compacted"]),
+        (6, "1.0", ["original", "original"]),
+        (6, "1.2", ["compacted", "compacted"]),
+        (9, "1.2", ["compacted", "compacted"]),
+    ],
+)
+def test_a_log_compaction_replaces_its_blocks_by_release_and_option(
+    tmp_path: Path, version: int, release: str, expected: list[str]
+) -> None:
+    table = writer(tmp_path / "t", version, DEFAULT_PAYLOAD if version < 8 else EVENT_TIME)
+    log(table, at(1), [row("a", 5, "original")])
+    original: dict[int, str] = {HeaderKey.COMPACTED_BLOCK_TIMES: at(1)}
+    block = table.data_block(at(2), [row("a", 1, "compacted", commit=at(1))], positions=original)
+    table.commit(at(2), wrote=[table.log_file(at(2), [block], base_instant=at(1), number=2)])
+    of_release = {READ_AS_RELEASE_KEY: release} if version < 8 else {}
+    options = [of_release, of_release | {OPTIMIZED_LOG_SCAN_KEY: "true"}]
+    tables = [HudiTable.open(str(table.folder), options=chosen) for chosen in options]
+    assert [values(opened.snapshot()) for opened in tables] == [[("a", value)] for value in expected]
 
 
 @pytest.mark.parametrize("version", [6, 9])
