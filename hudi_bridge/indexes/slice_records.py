@@ -308,7 +308,7 @@ class SliceRecords:
             raise CorruptLogFileError(damaged.path, damaged.offset, damaged.reason, "a whole log block")
         for path, scan in zip(paths, scans, strict=True):
             self.require_committed(path, scan)
-        return live_blocks(scans, latest_instant=None, is_valid=self.is_valid).blocks
+        return live_blocks(scans, latest_instant=None, is_valid=self.is_valid, replaces_compacted=True).blocks
 
     def require_committed(self, path: str, scan: ScanResult) -> None:
         """Raises unless a log file has a block of the commit that names it; a file of another table has none.

@@ -155,7 +155,7 @@ def live_blocks(
     *,
     latest_instant: str | None,
     is_valid: Callable[[str], bool],
-    replaces_compacted: bool = True,
+    replaces_compacted: bool,
 ) -> LiveBlocks:
     """The blocks that count for a query.
 

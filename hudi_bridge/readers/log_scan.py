@@ -292,6 +292,11 @@ def read_live_blocks(
     ]
     for corrupt in (block for scan in scans for block in scan.corrupt):
         _LOG.warning("%s at byte %d: skipped a corrupt block: %s", corrupt.path, corrupt.offset, corrupt.reason)
+    return live_blocks_of(split, scans)
+
+
+def live_blocks_of(split: RealtimeFileSplit, scans: Iterable[ScanResult]) -> LiveBlocks:
+    """The blocks that count as of the split's instant, of its log files in their order; raises like ``live_blocks``."""
     context = split.context
     return live_blocks(
         scans,

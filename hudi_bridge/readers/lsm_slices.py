@@ -94,7 +94,12 @@ class LogRuns:
         self._files = {file.path: file for file in files.values()}
         scans = [ScanResult(blocks=(_block(file, name),), corrupt=()) for name, file in files.items()]
         split = self._read.split
-        self._live = live_blocks(scans, latest_instant=split.latest_instant, is_valid=split.context.is_committed)
+        self._live = live_blocks(
+            scans,
+            latest_instant=split.latest_instant,
+            is_valid=split.context.is_committed,
+            replaces_compacted=True,
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -39,7 +39,7 @@ HUDI_IS_WRONG = {
 }
 """Tables that show differences that are no faults, and parts of their reasons."""
 NONE_EQUAL = ("changes_before_retained_0150", "moved_and_log_compacted_120")
-"""Those of which Hudi has no row that is ours, too: images with decimals, and a filter that has none."""
+"""Tables in which no row of Hudi equals one of ours: all images have decimals, or the filter passes no row."""
 HUDI_HAS_ROWS = [name for name in HUDI_IS_WRONG if name not in NONE_EQUAL]
 """Those with rows of Hudi beside which a fault can be put."""
 

@@ -163,9 +163,10 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
 
 
 def _of_indexed(examined: Examined, path: str, size: int, file: DataFile | None) -> Iterator[Finding]:
-    """The findings about a file that the metadata table has with a size; ``file`` is that of storage, if it is there.
+    """What is wrong with a file that the metadata table lists with ``size``; ``file`` is None if storage lacks it.
 
-    None for a write that failed after it was written to the metadata table, and has not been rolled back completely.
+    Nothing is said of files of a write that failed after it was written to the metadata table, and has not been rolled
+    back completely.
     """
     log = parse_log_file_name(path.rpartition("/")[2])
     if file is None and log is not None and log.is_cdc:

@@ -18,14 +18,14 @@ from hudi_bridge.errors import DataFileGoneError, HudiReadError
 from hudi_bridge.indexes.footer_index import FooterAnswer, footer_index
 from hudi_bridge.inspection.log_files import WhyNotCounted
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.scan import ScanResult, live_blocks, scan_blocks
+from hudi_bridge.logformat.scan import ScanResult, scan_blocks
 from hudi_bridge.merge.arrays import Booleans, Positions, ordering_values
 from hudi_bridge.merge.record_map import LogRecords, selected
 from hudi_bridge.merge.rules import IS_DELETED_COLUMN, MergeRule
 from hudi_bridge.readers.base_file import OpenBaseFile
 from hudi_bridge.readers.base_formats.opening import open_base_file
 from hudi_bridge.readers.block_decoder import BlockDecoder, RecordPositions
-from hudi_bridge.readers.log_scan import read_log_file
+from hudi_bridge.readers.log_scan import live_blocks_of, read_log_file
 from hudi_bridge.readers.request import RowRequest, log_memory_bytes
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.schema.meta_columns import OPERATION_COLUMN
@@ -242,12 +242,7 @@ def find_log_versions(
         DataFileGoneError: a log file of the split no longer exists.
     """
     scans = scan_logs(storage, split)
-    live = live_blocks(
-        scans.values(),
-        latest_instant=split.latest_instant,
-        is_valid=split.context.is_committed,
-        replaces_compacted=split.context.replaces_compacted_blocks,
-    ).blocks
+    live = live_blocks_of(split, scans.values()).blocks
     others, unreadable = scan_other_logs(storage, split, other_paths)
     scans |= others
     for scan in scans.values():

@@ -13,10 +13,10 @@ from hudi_bridge.common.threads import iter_parallel
 from hudi_bridge.config import QueryType
 from hudi_bridge.errors import HudiReadError
 from hudi_bridge.logformat.block import LogBlock
-from hudi_bridge.logformat.scan import live_blocks
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.merge.record_map import LogRecords
 from hudi_bridge.readers.block_decoder import BlockDecoder
+from hudi_bridge.readers.log_scan import live_blocks_of
 from hudi_bridge.readers.request import RowRequest, SplitRead
 from hudi_bridge.readers.split_columns import record_keys
 from hudi_bridge.split_reader import reader_for
@@ -110,12 +110,7 @@ def _of_logs(
     storage: Storage, request: RowRequest, split: RealtimeFileSplit, other_paths: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     scans = scan_logs(storage, split)
-    live = live_blocks(
-        scans.values(),
-        latest_instant=split.latest_instant,
-        is_valid=split.context.is_committed,
-        replaces_compacted=split.context.replaces_compacted_blocks,
-    ).blocks
+    live = live_blocks_of(split, scans.values()).blocks
     counted = {(block.path, block.offset) for block in live}
     others, unreadable = scan_other_logs(storage, split, other_paths)
     for unreadable_place in unreadable:
