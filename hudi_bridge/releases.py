@@ -105,6 +105,8 @@ class ReleaseRules:
     ``replaces_compacted_blocks``: the block of a log compaction replaces its originals. ``scanInternalV1`` of log
     readers before 1.2 merges both, in the order of the files.
 
+    ``has_optimized_log_scan``: an option asks for the replacement where it is not the rule. 1.0 does not follow it.
+
     ``trusts_metadata_instants``: what a completed instant wrote to the metadata table counts, even if the table's
     timeline does not know the instant. ``HoodieTableMetadataUtil.getValidInstantTimestamps`` of 0.x asks the timeline.
     """
@@ -122,6 +124,7 @@ class ReleaseRules:
     knows_defaults: bool
     float_widening: FloatWidening
     replaces_compacted_blocks: bool
+    has_optimized_log_scan: bool
     trusts_metadata_instants: bool
 
 
@@ -139,6 +142,7 @@ _V0 = ReleaseRules(
     knows_defaults=True,
     float_widening=FloatWidening.EXACT,
     replaces_compacted_blocks=False,
+    has_optimized_log_scan=True,
     trusts_metadata_instants=False,
 )
 _V1_0_IN_LAYOUT_1 = ReleaseRules(
@@ -155,6 +159,7 @@ _V1_0_IN_LAYOUT_1 = ReleaseRules(
     knows_defaults=False,
     float_widening=FloatWidening.BY_TEXT_IN_PARQUET_COLUMNS,
     replaces_compacted_blocks=False,
+    has_optimized_log_scan=False,
     trusts_metadata_instants=True,
 )
 _V1_0 = replace(_V1_0_IN_LAYOUT_1, ranges_as_in_0x=False, filters_base_rows_before_merge=True)

@@ -31,7 +31,7 @@ from hudi_bridge.logformat.hfile import read_hfile
 from hudi_bridge.merge.payloads import merge_rule, rule_for_showing, rule_of_columns
 from hudi_bridge.merge.rules import MergeRule
 from hudi_bridge.options import BOOTSTRAP_SOURCE_KEY, ReadOptions
-from hudi_bridge.releases import FloatWidening, Release
+from hudi_bridge.releases import FloatWidening
 from hudi_bridge.schema.avro import Defaults
 from hudi_bridge.splits.copy_on_write import TypeCheck
 from hudi_bridge.splits.file_slice import BaseFile, FileSlice
@@ -226,8 +226,9 @@ def _fields_spell_keys(config: TableConfig, schema: pa.Schema, path_columns: tup
 
 
 def replaces_compacted_blocks(config: TableConfig, options: ReadOptions) -> bool:
-    """Whether the block of a log compaction counts in place of its originals; 1.0 does not follow the option."""
-    return config.rules.replaces_compacted_blocks or (options.optimized_log_scan and config.release is Release.V0)
+    """Whether the block of a log compaction counts in place of its originals."""
+    rules = config.rules
+    return rules.replaces_compacted_blocks or (rules.has_optimized_log_scan and options.optimized_log_scan)
 
 
 def _merge_rule(
