@@ -16,7 +16,15 @@ from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.timeline import table_version, timeline_folder
 from tests.random.checking import Case, Outcome
-from tests.random.known import CONTRADICTION, KNOWN, Difference, first_commit_of, history_of, of_its_snapshot
+from tests.random.known import (
+    CONTRADICTION,
+    KNOWN,
+    Difference,
+    first_commit_of,
+    history_of,
+    may_hide_late_deletes,
+    of_its_snapshot,
+)
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
 _GONE = re.compile("(?:CorruptTableError|missing-files): ([^:]+): found no such file")
@@ -76,6 +84,15 @@ REFUSED_BY_NAME = (
             and outcome.way in ("record-index", "secondary-index")
             and bool(keys := lacking_keys(outcome.detail))
             and all(_has_a_late_delete(case, key) for key in keys)
+        ),
+    ),
+    KnownError(
+        "late deletes in copy-on-write tables, which their files do not show, take keys out of Hudi's indexes as well",
+        lambda case, outcome: (
+            outcome.kind == "doctor"
+            and outcome.way in ("record-index", "secondary-index")
+            and bool(_named_keys(outcome.detail)[0])
+            and may_hide_late_deletes(case)
         ),
     ),
     KnownError(
