@@ -324,14 +324,22 @@ class MetadataFileIndex:
 def _files(table: MetadataTable, partition_paths: Sequence[str]) -> pa.Table:
     records = table.of_keys(FILES, [path or _NO_PARTITION for path in partition_paths])
     names = records.column("name")
-    nested = names.filter(pc.match_substring(names, "/"))
-    # An external file may be in folders of the partition.
-    nested = nested.filter(pc.invert(pc.match_substring_regex(nested, EXTERNAL_PATTERN)))
-    if len(nested):
-        raise CorruptTableError(FILES, None, f"a file named {nested[0].as_py()!r}", "names without slashes")
+    nested = nested_names(names)
+    if nested:
+        raise CorruptTableError(FILES, None, f"a file named {nested[0]!r}", "names without slashes")
     keys: Any = records.column("key")
     partitions = pc.if_else(pc.equal(keys, pa.scalar(_NO_PARTITION)), pa.scalar(""), keys)
     return pa.table([partitions, names, records.column("size_bytes")], schema=FILE_COLUMNS)
+
+
+def nested_names(names: "pa.ChunkedArray[Any]") -> list[str]:
+    """The names of files that are no names in a folder, but for those of external files, which may be in folders of it.
+
+    Hudi writes them for logs whose path in the commit begins with the store of the table (``WriteStat``), and its
+    readers do not find these logs.
+    """
+    nested: Any = names.filter(pc.match_substring(names, "/"))
+    return _texts(nested.filter(pc.invert(pc.match_substring_regex(nested, EXTERNAL_PATTERN))))
 
 
 def _texts(column: "pa.ChunkedArray[Any]") -> list[str]:

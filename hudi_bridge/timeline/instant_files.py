@@ -7,6 +7,7 @@ Source: ``HoodieCommitMetadata``, ``HoodieReplaceCommitMetadata`` and ``HoodieWr
 ``HoodieRollbackMetadata``, all Avro.
 """
 
+import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +33,7 @@ _BYTES_IN_MEMORY = 8
 """About how many bytes of memory the metadata takes for each byte of its file."""
 _STAT_OF_1X = "prevBaseFile"
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
+_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 _READING = KeyedLocks()
 ReplacedFileIds = tuple[tuple[str, tuple[str, ...]], ...]
 """Partition paths with the ids of file groups that were replaced in them."""
@@ -173,12 +175,13 @@ def _series(stats_by_partition: Record, path: str) -> Series | None:
 def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteStat]:
     for partition_path in stats_by_partition:
         for record in records_field(stats_by_partition, partition_path, path):
+            file_id = text_field(record, "fileId", path)
             prev_commit = text_field(record, "prevCommit", path)
             cdc_stats = map_field(record, "cdcStats", path)
             yield WriteStat(
                 partition_path=partition_path,
-                file_id=text_field(record, "fileId", path),
-                path=text_field(record, "path", path),
+                file_id=file_id,
+                path=_without_store(text_field(record, "path", path), partition_path, file_id),
                 prev_commit=prev_commit if prev_commit != "null" else None,
                 num_writes=number_field(record, "numWrites", path),
                 num_deletes=number_field(record, "numDeletes", path),
@@ -190,6 +193,18 @@ def _iter_write_stats(stats_by_partition: Record, path: str) -> Iterator[WriteSt
                 log_offset=number_field(record, "logOffset", path),
                 cdc_stats=tuple((key, number_field(cdc_stats, key, path)) for key in cdc_stats),
             )
+
+
+def _without_store(path: str, partition_path: str, file_id: str) -> str:
+    """The path of a file in the table, where Hudi left the store of the table before it: ``file:part/.name.log.1``.
+
+    Commits to tables up to version 6 so name the log files of repeated tasks if the table was written to by a path
+    without a scheme (``CommitMetadataUtils.reconcileMetadataForMissingFiles``, ``HoodieWriteStat.setPath``).
+    """
+    folder = f"{partition_path}/" if partition_path else ""
+    usual = f"{folder}.{file_id}_"
+    start = path.rfind(usual)
+    return path[start:] if file_id and start > 0 and _STORE.fullmatch(path, 0, start) else path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -299,3 +299,21 @@ def test_a_damaged_plan(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(CorruptTimelineError) as caught:
         read_compaction_plan(TableState.load(storage, config), inflight(Action.COMPACTION))
     assert caught.value.path == f".hoodie/{T}.compaction.requested"
+
+
+@pytest.mark.parametrize(
+    ("partition", "stored", "path"),
+    [
+        ("b", "file:b/.f-0_1.log.2_0-1-2", "b/.f-0_1.log.2_0-1-2"),
+        ("b/c", "hdfs://host:8020b/c/.f-0_1.log.2_0-1-2", "b/c/.f-0_1.log.2_0-1-2"),
+        ("", "file:.f-0_1.log.2_0-1-2", ".f-0_1.log.2_0-1-2"),
+        ("", "hdfs://host:8020.f-0_1.log.2_0-1-2", ".f-0_1.log.2_0-1-2"),
+        ("a:b", "a:b/.f-0_1.log.2_0-1-2", "a:b/.f-0_1.log.2_0-1-2"),
+        ("b", "other/b/.f-0_1.log.2_0-1-2", "other/b/.f-0_1.log.2_0-1-2"),
+        ("b", "b/f-0_0-0-0_1.parquet", "b/f-0_0-0-0_1.parquet"),
+    ],
+)
+def test_a_path_that_begins_with_the_store_of_the_table(partition: str, stored: str, path: str) -> None:
+    stats = {partition: [RECORD["partitionToWriteStats"]["b"][0] | {"path": stored}]}
+    (stat,) = parse_commit_metadata(as_json(partitionToWriteStats=stats), "c").write_stats
+    assert stat.path == path

@@ -16,7 +16,7 @@ from hudi_bridge.indexes.expression_index import FUNCTIONS
 from hudi_bridge.indexes.footer_index import filter_in_footer
 from hudi_bridge.indexes.key_index import stored_filters
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER, MetadataTable
-from hudi_bridge.indexes.query_indexes import NOTED_BYTES
+from hudi_bridge.indexes.query_indexes import NOTED_BYTES, nested_names
 from hudi_bridge.indexes.record_kinds import (
     ALL_PARTITIONS,
     BLOOM_FILTERS,
@@ -148,10 +148,22 @@ def metadata_files(examined: Examined) -> Iterator[Finding]:
     if unknown:
         yield _wrong(METADATA_FOLDER, f"no partition {listed(unknown)}", "all partitions that have files")
     records = table.of_keys(FILES, [path or _NO_PARTITION for path in sorted(indexed)])
+    nested = set(nested_names(records.column("name")))
+    if nested:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_FILES,
+            path=f"{METADATA_FOLDER}/{FILES}",
+            found=f"files named {listed(sorted(nested))}",
+            expected="names without slashes; readers of Hudi miss these files, others list the table's folders",
+            remedy=_REBUILD,
+        )
     sizes: dict[str, int] = {}
     for key, name, size in zip(
         *(records.column(column).to_pylist() for column in ("key", "name", "size_bytes")), strict=True
     ):
+        if name in nested:
+            continue
         sizes[stored_path(name if key == _NO_PARTITION else f"{key}/{name}")] = size
     for path in sorted(needed - sizes.keys()):
         if by_path[path].partition_path in indexed:

@@ -240,7 +240,7 @@ def file_schemas(examined: Examined) -> Iterator[Finding]:
 
 
 def _stored_schemas(examined: Examined) -> Iterator[tuple[str, int | None, str, pa.Schema]]:
-    """Yields the path, offset, instant and columns of base files and data blocks that can be read."""
+    """Yields the path, offset, instant and columns of base files and of committed data blocks that can be read."""
     parsed: dict[str, pa.Schema | None] = {}
     for file_slice in examined.slices:
         base = file_slice.base_file
@@ -252,14 +252,14 @@ def _stored_schemas(examined: Examined) -> Iterator[tuple[str, int | None, str, 
             if scan is None or isinstance(scan, HudiReadError):
                 continue
             for block in scan.blocks:
-                text = block.schema_text
-                if not block.is_data or text is None or block.instant_time is None:
+                text, instant = block.schema_text, block.instant_time
+                if not block.is_data or text is None or instant is None or not examined.timeline.is_committed(instant):
                     continue
                 if text not in parsed:
                     parsed[text] = _parsed(text, block.path)
                 schema = parsed[text]
                 if schema is not None:
-                    yield block.path, block.offset, block.instant_time, schema
+                    yield block.path, block.offset, instant, schema
 
 
 def _parsed(text: str, path: str) -> pa.Schema | None:

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -655,6 +655,21 @@ def test_a_rollback_that_hudi_refuses_is_told_as_such(tmp_path: Path) -> None:
     assert "Hudi refuses it, and with it every write" in expected
     assert "the next write finishes the rollback" in remedy
     assert "create_metadata_table" not in remedy
+
+
+@pytest.mark.parametrize("state", ["committed", "failed"])
+def test_types_of_a_write_that_failed_are_no_errors(tmp_path: Path, state: str) -> None:
+    """Hudi has written log files, and not the commit, when it finds that it cannot read them with others."""
+    fields = (("id", "string"), ("ts", "string"), ("value", "string"))
+    writer = healthy(tmp_path, version=6)
+    block = replace(writer, fields=fields).data_block(at(3), [{"id": "a", "ts": "x", "value": "z"}])
+    log = writer.log_file(at(3), [block], base_instant=at(1), number=2)
+    if state == "committed":
+        writer.commit(at(3), wrote=[log])
+    else:
+        writer.pending(at(3))
+    found = [item.found for item in examine(writer.folder, now=NOW).findings if item.check == "file-schemas"]
+    assert found == (["the column 'ts' as string, which cannot be read as int64"] if state == "committed" else [])
 
 
 def test_nothing_is_changed(tmp_path: Path) -> None:
