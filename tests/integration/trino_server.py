@@ -39,6 +39,7 @@ JVM_OPTIONS = (
     "-Xmx1G",
     "-XX:+UseG1GC",
     "-XX:+ExitOnOutOfMemoryError",
+    "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=256M",
     "-XX:-OmitStackTraceInFastThrow",
     "-Djdk.attach.allowAttachSelf=true",
