@@ -24,6 +24,7 @@ from tests.random.known import (
     history_of,
     may_hide_late_deletes,
     of_its_snapshot,
+    without_dropped_columns,
 )
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
@@ -246,6 +247,9 @@ def _with_reason(case: Case, outcome: Outcome) -> Outcome:
         known = (CONTRADICTION,) if it.is_of_types else KNOWN
         # A filter that contradicts Hudi's snapshot may be of one that differs from ours for a reason of its own.
         reasons = (
-            item.reason for difference in (it, of_its_snapshot(it)) for item in known if item.explains(difference)
+            item.reason
+            for difference in (it, of_its_snapshot(it), without_dropped_columns(it))
+            for item in known
+            if item.explains(difference)
         )
     return dataclasses.replace(outcome, reason=next(iter(reasons), None))
