@@ -439,11 +439,12 @@ def _has_base_rows_alone(it: Difference) -> bool:
 
     def is_changed_by_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         versions = _versions(it.case, key, it.end)
-        base_rows = [version for version in versions if version.is_base_row]
+        # The newest base files are read, whatever the end of the range is.
+        base_rows = [version for version in (*versions, *_versions(it.case, key, None)) if version.is_base_row]
         # Ranges have partition columns as the path spells them, escapes and all.
         stored = [name for name in theirs.column_names if name not in it.case.table.partition_fields]
         return (
-            len(base_rows) < len(versions)
+            any(not version.is_base_row for version in versions)
             and all(_is_of_versions(row, base_rows) for row in theirs.select(stored).to_pylist())
             and all(_is_of_versions(row, versions) for row in ours.select(stored).to_pylist())
         )

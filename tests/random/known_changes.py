@@ -119,7 +119,8 @@ def _as_merged(
     for key, stored, after in sorted(told, key=lambda change: change[0][1]):
         image = images.get(key, {})
         before = image if _is_newer(stored, image) and _is_late(names, image, stored) else stored
-        if _is_late(names, counted.setdefault(key[2:], before), after):
+        # An insert may have its decimals as other objects than updates.
+        if any(_is_late(names, earlier, after) for earlier in (counted.setdefault(key[2:], before), before)):
             late[key] += 1
         else:
             counted[key[2:]] = after
@@ -133,6 +134,13 @@ def _is_newer(image: Image, other: Image) -> bool:
 
 
 def _is_late(names: Sequence[str], before: Image, after: Image) -> bool:
-    pairs = ((before.get(name), after.get(name)) for name in names)
+    pairs = ((_comparable(before.get(name)), _comparable(after.get(name))) for name in names)
     # An object of Java has another type.
     return any(type(old) is type(new) and old is not None and new <= old for old, new in pairs)
+
+
+def _comparable(ordering: Any) -> Any:
+    """An ordering value; Hudi has decimals as lists of their bytes, which have a sign."""
+    if not isinstance(ordering, list):
+        return ordering
+    return int.from_bytes(bytes(byte % 256 for byte in ordering), signed=True)
