@@ -155,6 +155,15 @@ REFUSED_BY_NAME = (
         ),
     ),
     KnownError(
+        "an upgrade of Hudi loses what was written after the plan of a compaction that it did not run, which the doctor"
+        " tells",
+        lambda case, outcome: (
+            (outcome.kind, outcome.way) == ("doctor", "logs-of-compactions")
+            and any(step["name"] == "upgrade" for step in case.document["steps"])
+            and any(entry["action"] == "compaction" and not entry["completed"] for entry in case.document["instants"])
+        ),
+    ),
+    KnownError(
         "an upgrade that failed has upgraded the metadata table alone, which the doctor tells",
         lambda case, outcome: (
             (outcome.kind, outcome.way) == ("doctor", "metadata-table")
