@@ -176,8 +176,10 @@ def _avro_decimal(array: Array, avro: AvroType | None) -> Array:
             for number in array.to_pylist()
         ]
         return pa.array(texts, pa.string())
-    words = np.frombuffer(memoryview(array.buffers()[1] or b""), np.int8).reshape(-1, _DECIMAL128_BYTES)
-    words = words[array.offset : array.offset + len(array), :size][:, ::-1]
+    # Arrow may have more memory than its values need, and any amount of it.
+    stored = memoryview(array.buffers()[1] or b"")
+    own = slice(array.offset * _DECIMAL128_BYTES, (array.offset + len(array)) * _DECIMAL128_BYTES)
+    words = np.frombuffer(stored[own], np.int8).reshape(-1, _DECIMAL128_BYTES)[:, size - 1 :: -1]
     offsets = np.arange(len(array) + 1, dtype=np.int32) * size
     lists: Any = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(words.ravel()).cast(pa.string()))
     listed: Array = joined("[", pc.binary_join(lists, ", "), "]")

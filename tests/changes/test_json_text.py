@@ -111,6 +111,15 @@ def test_decimals_are_written_as_avro_stores_them(avro_type: Any, expected: str)
     assert json_texts(rows, AVRO, avro).to_pylist() == [f'{{"c": {expected}}}', '{"c": null}']
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_decimals_whose_memory_is_larger_than_they_are(count: int) -> None:
+    """Arrow leaves room behind the last value, also where there is none: lists in rows without any are such."""
+    kind, numbers = pa.decimal128(3, 0), b"".join(number.to_bytes(16, "little") for number in range(count))
+    decimals = pa.Array.from_buffers(kind, count, [None, pa.py_buffer(numbers + bytes(4))])
+    rows = pa.StructArray.from_arrays([decimals], names=["c"])
+    assert json_texts(rows, AVRO).to_pylist() == [f'{{"c": [0, {number}]}}' for number in range(count)]
+
+
 def test_fixed_bytes_are_a_list_and_unions_their_one_value() -> None:
     fields = [
         {"name": "f", "type": {"type": "fixed", "name": "two", "size": 2}},
