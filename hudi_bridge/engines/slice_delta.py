@@ -67,6 +67,7 @@ HEEDED_BY_ENGINES = frozenset(
         "newest_meta",
         "payload",
         "sequences_against_base",
+        "equal_sequences_keep_base",
         "sequences_in_logs",
     }
 )

@@ -101,7 +101,7 @@ def ordering_ranks(columns: Sequence[Column], rows: int, rule: MergeRule, *, aga
     """
     if rule.sequences_against_base if against_base else rule.sequences_in_logs:
         columns = [part for column in columns for part in _sequence_parts(column)]
-        if against_base:
+        if against_base and rule.equal_sequences_keep_base:
             columns.append(pa.array(np.arange(rows) >= rows // 2).cast(pa.int8()))
     if against_base:
         columns = [column for column in columns if rule.compares_with_base(column.type)]

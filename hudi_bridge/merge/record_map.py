@@ -62,6 +62,7 @@ HEEDED_BY_MERGE = frozenset(
         "newest_meta",
         "payload",
         "sequences_against_base",
+        "equal_sequences_keep_base",
         "sequences_in_logs",
         "asks_about_deletes",
     }

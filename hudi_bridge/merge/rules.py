@@ -1,5 +1,4 @@
-"""The merge rules of Hudi as data: which version of a record wins, which fields are filled, and what counts as a
-delete.
+"""The merge rules of Hudi as data: which version of a record wins, which fields are filled, what counts as a delete.
 
 All code that merges reads ``PAYLOAD_RULES``: a new payload is a new entry. Under every rule, records of delete blocks,
 and rows with ``_hoodie_is_deleted`` or an operation field that deletes (``Precedence.delete_operations``), are deletes.
@@ -237,9 +236,9 @@ class MergeRule:
         newest_meta: whether the meta columns come from the later version even if it loses.
         unavailable_value: the value of unavailable fields.
         payload: the user's own payload or merger for ``payload_class``.
-        sequences_against_base: ordering values of the form ``file number.position`` are compared with the base row as
-            two numbers, and the base row wins if they are equal.
-        sequences_in_logs: such values are compared as two numbers among log versions too, instead of as text.
+        sequences_against_base: ordering values ``file number.position`` compare with the base row as two numbers.
+        equal_sequences_keep_base: the base row wins if they are equal.
+        sequences_in_logs: such values compare as two numbers among log versions too, instead of as text.
         payload_class: the class or the merge strategy that the table names.
     """
 
@@ -252,6 +251,7 @@ class MergeRule:
     unavailable_value: str = UNAVAILABLE_VALUE
     payload: RecordPayload | None = None
     sequences_against_base: bool = False
+    equal_sequences_keep_base: bool = False
     sequences_in_logs: bool = False
     payload_class: str | None = None
 
@@ -426,6 +426,12 @@ _V0, _V1_0, _V1_1 = (frozenset({release}) for release in Release)
 _V1 = _V1_0 | _V1_1
 _DMS_DELETE = ("Op", "D")
 _DEBEZIUM_DELETE = ("_change_operation_type", "d")
+_MYSQL_BY_SEQUENCE = MergeRule(
+    precedence=PAYLOAD_OF_11, delete_marker=_DEBEZIUM_DELETE, sequences_against_base=True, sequences_in_logs=True
+)
+_MYSQL_BY_POSITION = MergeRule(
+    precedence=EVENT_TIME_OF_10, delete_marker=_DEBEZIUM_DELETE, ordering_fields=("_event_bin_file", "_event_pos")
+)
 
 PAYLOAD_RULES: tuple[PayloadRule, ...] = (
     PayloadRule(
@@ -546,6 +552,7 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
             ordering_fields=("_event_seq",),
             delete_marker=_DEBEZIUM_DELETE,
             sequences_against_base=True,
+            equal_sequences_keep_base=True,
         ),
         source="shouldPickCurrentRecord",
     ),
@@ -553,32 +560,26 @@ PAYLOAD_RULES: tuple[PayloadRule, ...] = (
         payload="MySqlDebeziumAvroPayload",
         releases=_V1_0,
         ordered_by=("_event_seq",),
-        rule=MergeRule(
-            precedence=EVENT_TIME_OF_10,
-            delete_marker=_DEBEZIUM_DELETE,
-            sequences_against_base=True,
-            sequences_in_logs=True,
-        ),
+        rule=replace(_MYSQL_BY_SEQUENCE, precedence=EVENT_TIME_OF_10, equal_sequences_keep_base=True),
         source="shouldPickCurrentRecord, which is asked about log versions, too",
     ),
     PayloadRule(
         payload="MySqlDebeziumAvroPayload",
         releases=_V1_0,
-        rule=MergeRule(
-            precedence=EVENT_TIME_OF_10,
-            ordering_fields=("_event_bin_file", "_event_pos"),
-            delete_marker=_DEBEZIUM_DELETE,
-        ),
+        rule=_MYSQL_BY_POSITION,
         source="shouldPickCurrentRecord; deletes are ordered as in event time",
     ),
     PayloadRule(
         payload="MySqlDebeziumAvroPayload",
         releases=_V1_1,
-        rule=MergeRule(
-            precedence=PAYLOAD_OF_11,
-            ordering_fields=("_event_bin_file", "_event_pos"),
-            delete_marker=_DEBEZIUM_DELETE,
-        ),
+        ordered_by=("_event_seq",),
+        rule=_MYSQL_BY_SEQUENCE,
+        source="isCurrentSeqLatest, which is asked about log versions, too",
+    ),
+    PayloadRule(
+        payload="MySqlDebeziumAvroPayload",
+        releases=_V1_1,
+        rule=replace(_MYSQL_BY_POSITION, precedence=PAYLOAD_OF_11),
         source="shouldPickCurrentRecord",
     ),
     PayloadRule(

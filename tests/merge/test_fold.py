@@ -276,10 +276,17 @@ def test_sequences_are_numbers_against_the_base_and_text_among_logs() -> None:
     assert against_base[3] < against_base[2] < against_base[0] < against_base[1]
 
 
-def test_of_equal_sequences_that_of_the_base_row_wins() -> None:
-    rule = MergeRule(precedence=DEFAULT_PAYLOAD, ordering_fields=("o",), sequences_against_base=True)
+@pytest.mark.parametrize("keeps_base", [False, True])
+def test_of_equal_sequences_that_of_the_base_row_may_win(keeps_base: bool) -> None:
+    rule = MergeRule(
+        precedence=DEFAULT_PAYLOAD,
+        ordering_fields=("o",),
+        sequences_against_base=True,
+        equal_sequences_keep_base=keeps_base,
+    )
     of_log, of_base = ordering_ranks([pa.array(["5.10", "5.10"])], 2, rule, against_base=True).tolist()
-    assert of_log < of_base
+    assert (of_log < of_base) == keeps_base
+    assert of_log <= of_base
 
 
 def test_no_rows_have_no_ranks() -> None:

@@ -74,7 +74,7 @@ OF_0X = {
     ),
     PACKAGE + "AWSDmsAvroPayload": rule(OVERWRITE_LATEST, "ts", delete_marker=("Op", "D")),
     DEBEZIUM + "MySqlDebeziumAvroPayload": rule(
-        DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, sequences_against_base=True
+        DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, sequences_against_base=True, equal_sequences_keep_base=True
     ),
     DEBEZIUM + "PostgresDebeziumAvroPayload": rule(
         DEFAULT_PAYLOAD, "ts", delete_marker=D_MARKER, fill=FieldFill.UNAVAILABLE, fills_in_logs=False
@@ -133,11 +133,17 @@ def test_ranges_of_version_6_by_10_follow_0x_but_for_the_payload_that_10_changed
     assert pickle.loads(pickle.dumps(expected)) == expected
 
 
-def test_a_sequence_of_mysql_compares_as_numbers_in_10() -> None:
-    payload = DEBEZIUM + "MySqlDebeziumAvroPayload"
-    actual = merge_rule(with_payload(8, payload, hoodie__table__precombine__field="_event_seq"))
+@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("fields", WRITTEN_BY)
+def test_a_sequence_of_mysql_compares_as_numbers_in_1x(fields: str, version: int) -> None:
+    """Position 91 is before 148, which its text is not."""
+    mode = {"hoodie__record__merge__mode": "CUSTOM", "hoodie__record__merge__strategy__id": PAYLOAD_ID}
+    stated = {fields: "_event_seq"} | (mode if version == 6 else {})
+    actual = merge_rule(with_payload(version, DEBEZIUM + "MySqlDebeziumAvroPayload", **stated))
+    assert actual.ordering_fields == ("_event_seq",)
     assert actual.sequences_against_base
     assert actual.sequences_in_logs
+    assert actual.equal_sequences_keep_base == (WRITTEN_BY[fields] is OF_10)
 
 
 @pytest.mark.parametrize("payload", OF_11)

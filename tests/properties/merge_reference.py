@@ -313,7 +313,7 @@ class PlainRules:
         values = [row[name] for name in self.rule.ordering_fields]
         if self.rule.sequences_against_base if against_base else self.rule.sequences_in_logs:
             (text,) = values
-            return *map(int, text.split(".")), int(is_base and against_base)
+            return *map(int, text.split(".")), int(is_base and self.rule.equal_sequences_keep_base)
         zero = 0 if self.rule.precedence.nulls_as_zero else None
         return tuple(zero if value is None else value for value in values)
 

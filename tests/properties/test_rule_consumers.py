@@ -228,7 +228,7 @@ HEEDED = {
 }
 PAYLOADS_OF_VERSIONS = {"asks_about_deletes"}
 FIELDS = {"fill", "fills_in_logs", "newest_meta"}
-SEQUENCES = {"sequences_against_base", "sequences_in_logs"}
+SEQUENCES = {"sequences_against_base", "equal_sequences_keep_base", "sequences_in_logs"}
 
 
 def test_each_consumer_heeds_a_behaviour_or_refuses_it_on_purpose() -> None:

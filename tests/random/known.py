@@ -413,7 +413,14 @@ def _is_of_versions(row: Image, versions: Sequence[RecordVersion]) -> bool:
 
 
 def _leaves_out_archived_commits(it: Difference) -> bool:
-    """Whether all that Hudi lacks in a range has been archived, and there is nothing that only Hudi has."""
+    """Whether all that Hudi lacks in a range has been archived, and it has nothing but versions that lose to that."""
+
+    def are_hidden(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+        logged = [version for version in _versions(it.case, key, it.end) if not version.is_base_row]
+        return all(row[time] < first for row in ours.to_pylist()) and all(
+            _is_of_versions(row, logged) for row in theirs.to_pylist()
+        )
+
     if it.kind not in ("incremental", "cdc"):
         return False
     first = first_commit_of(it.case)
@@ -425,7 +432,8 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
     archived = [
         Counter(map(str, rows.filter(mask).to_pylist())) for rows, mask in zip(_tables(it), is_archived, strict=True)
     ]
-    return differences(*active) == [] and archived[0] < archived[1]
+    is_all = differences(*active) == [] and archived[0] < archived[1]
+    return is_all or (it.kind == "incremental" and _all_differ(it, are_hidden))
 
 
 def first_commit_of(case: Case) -> str:

@@ -52,6 +52,7 @@ RULES = st.builds(
     newest_meta=st.booleans(),
     unavailable_value=TEXT,
     sequences_against_base=st.booleans(),
+    equal_sequences_keep_base=st.booleans(),
 )
 CONTEXTS = st.builds(
     ReadContext,

@@ -138,8 +138,7 @@ def compares_not_lower(
             strict=True,
         )
     ]
-    # If sequences are equal, the base row wins.
-    condition = "FALSE" if rule.sequences_against_base else ""
+    condition = "FALSE" if rule.equal_sequences_keep_base else ""
     for of_base, of_log, is_never_null in reversed(compared):
         above, equal = f"{of_log} > {of_base}", f"{of_log} = {of_base}"
         if not is_never_null:

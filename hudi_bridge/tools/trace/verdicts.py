@@ -48,6 +48,7 @@ HEEDED_BY_VERDICTS = frozenset(
         "newest_meta",
         "payload",
         "sequences_against_base",
+        "equal_sequences_keep_base",
         "sequences_in_logs",
     }
 )
