@@ -6,7 +6,7 @@ import pickle
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_bridge import HudiDataset, HudiTable, InstantNotReadableError, UnsupportedTableError, open_reader, tools
+from hudi_bridge import (
+    HudiDataset,
+    HudiTable,
+    InstantNotReadableError,
+    RealtimeFileSplit,
+    UnsupportedTableError,
+    open_reader,
+    tools,
+)
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 from tests.golden.generate.document import load
@@ -138,6 +146,14 @@ def rows_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> pa.Table
     return dataset.to_table()
 
 
+def stored_rows_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> pa.Table:
+    """As ``rows_of`` without filters and projections, with partition columns as the files have them, or null."""
+    dataset = dataset_of(table, kind, options)
+    splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
+    stored = [replace(split, context=replace(split.context, path_columns=())) for split in splits]
+    return pa.concat_tables([dataset.schema.empty_table(), *(open_reader(split).to_table() for split in stored)])
+
+
 def duckdb_rows(table: HudiTable, where: str) -> pa.Table:
     """The rows that pass a condition, through DuckDB."""
     with duckdb.connect() as connection:
@@ -154,6 +170,17 @@ def filtered(rows: pa.Table, where: str) -> pa.Table:
         connection.register("t", rows)
         actual: pa.Table = connection.sql(f"SELECT * FROM t WHERE {where}").to_arrow_table()
         return actual
+
+
+def projected(rows: pa.Table, paths: Iterable[list[str]]) -> pa.Table:
+    """The columns, and fields of columns, of a table in memory that a projection names."""
+    columns = {}
+    for index, (name, *fields) in enumerate(paths):
+        column = rows[name].combine_chunks()
+        for child in fields:
+            column = pc.struct_field(column, [child])
+        columns[f"x{index}"] = column
+    return pa.table(columns)
 
 
 def rows_through_splits(table: HudiTable) -> pa.Table:
@@ -286,6 +313,12 @@ def parsed_images(changes: pa.Table) -> pa.Table:
         images = pa.array([one_form(text) for text in changes[name].to_pylist()], pa.string())
         changes = changes.set_column(changes.column_names.index(name), name, images)
     return changes
+
+
+def first_commit_of(case: Case) -> str:
+    """The first commit of the active timeline; cleans and rollbacks are archived by rules of their own."""
+    instants = case.document["instants"]
+    return min((entry["requested"] for entry in instants if entry["action"].endswith("commit")), default="")
 
 
 def _doctor(case: Case) -> Iterator[Outcome]:

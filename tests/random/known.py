@@ -27,7 +27,18 @@ from tests.golden.generate.log_blocks import labels_of
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.golden.generate.timeline import timeline_folder
-from tests.random.checking import DUCKDB, Case, Outcome, dataset_of, filtered, rows_of, type_differences
+from tests.random.checking import (
+    DUCKDB,
+    Case,
+    Outcome,
+    dataset_of,
+    filtered,
+    first_commit_of,
+    projected,
+    rows_of,
+    stored_rows_of,
+    type_differences,
+)
 from tests.random.draw import MYSQL
 from tests.random.known_changes import (
     Image,
@@ -108,20 +119,8 @@ def _contradicts_its_snapshot(it: Difference) -> bool:
 def _asked_of(it: Difference, rows: pa.Table) -> pa.Table:
     """What a filter or a projection leaves of a snapshot."""
     return (
-        filtered(rows, it.options["duckdb"])
-        if it.kind == "snapshot_filtered"
-        else _projected(rows, it.options[COLUMNS])
+        filtered(rows, it.options["duckdb"]) if it.kind == "snapshot_filtered" else projected(rows, it.options[COLUMNS])
     )
-
-
-def _projected(rows: pa.Table, paths: Iterable[list[str]]) -> pa.Table:
-    columns = {}
-    for index, (name, *fields) in enumerate(paths):
-        column = rows[name].combine_chunks()
-        for field in fields:
-            column = pc.struct_field(column, [field])
-        columns[f"x{index}"] = column
-    return pa.table(columns)
 
 
 def _drops_partition_columns(it: Difference) -> bool:
@@ -130,9 +129,13 @@ def _drops_partition_columns(it: Difference) -> bool:
     if it.kind == "read_optimized":
         is_nulled = _is_of(case, 0) and table.has_column_ids
     else:
-        is_of_0x = _is_of(case, 0) or (_is_of(case, 1, 0) and case.document["table_version"] == 6)
-        is_nulled = is_of_0x and it.kind == "incremental" and not table.is_merge_on_read
+        is_nulled = _is_read_as_by_0x(it) and it.kind == "incremental" and not table.is_merge_on_read
     return table.drops_partition_columns and is_nulled
+
+
+def _is_read_as_by_0x(it: Difference) -> bool:
+    is_range_of_6 = it.kind == "incremental" and it.case.document["table_version"] == 6
+    return _is_of(it.case, 0) or (_is_of(it.case, 1, 0) and is_range_of_6)
 
 
 def _has_partition_columns_of_files(it: Difference) -> bool:
@@ -194,15 +197,22 @@ def _is_beside_logs(it: Difference, key: str, *_: pa.Table) -> bool:
     return any(group.log_files for group in history_of(it.case, key, it.end).file_groups)
 
 
-def _has_nulls_of_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
-    """Whether Hudi's rows of a record lack partition columns that the writer dropped, and versions of it are in logs.
+def _has_columns_of_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
+    """Whether Hudi's rows of a record have partition columns that the writer dropped as a log has them, or as the path.
 
-    ``LogFileIterator`` of 0.15 takes them from log records, and from the path for base files alone. What an update has
-    read as null, it writes as null.
+    ``LogFileIterator`` of 0.15 and 1.0 takes them from log records, and from the path for base files alone. They are
+    null where a record lacks them, and what an update has read as null, it writes as null. They are of another
+    partition where the index told the writer not to move the record.
     """
-    names, rows = it.case.table.partition_fields, dataclasses.replace(it, expected=theirs, ours=ours)
-    in_logs = any(not version.is_base_row for version in _versions(it.case, key, it.end))
-    return it.case.table.drops_partition_columns and in_logs and _has_nulls_in(rows, names, beside_logs=False)
+    names = [name for name in it.case.table.partition_fields if name in theirs.column_names]
+    is_of_logs = it.case.table.drops_partition_columns and _is_read_as_by_0x(it) and it.kind != "read_optimized"
+    if not is_of_logs or all(version.is_base_row for version in _versions(it.case, key, it.end)):
+        return False
+    stored = stored_rows_of(it.case.opened(), it.kind, it.options)
+    told, by_path, by_log = (
+        Counter(map(str, rows.select(theirs.column_names).to_pylist())) for rows in (theirs, ours, stored)
+    )
+    return not differences(theirs.drop_columns(names), ours.drop_columns(names)) and told <= by_path | by_log
 
 
 def _reads_hfile_blocks_by_name(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
@@ -241,7 +251,7 @@ def _has_rows_of_a_pending_resize(it: Difference) -> bool:
         logs = {group.file_id: _instants_of_logs(it.case, group) for group in groups}
         new = [file_id for file_id, instants in logs.items() if instants and plans.issuperset(instants)]
         rest = theirs.filter(pc.invert(pc.is_in(theirs["_hoodie_file_name"], pa.array(new, pa.string()))))
-        return differences(rest, ours) == [] or _has_nulls_of_logs(it, key, rest, ours)
+        return differences(rest, ours) == [] or _has_columns_of_logs(it, key, rest, ours)
 
     return bool(plans) and _all_differ(it, are_of_both)
 
@@ -436,12 +446,6 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
     return is_all or (it.kind == "incremental" and _all_differ(it, are_hidden))
 
 
-def first_commit_of(case: Case) -> str:
-    """The first commit of the active timeline; cleans and rollbacks are archived by rules of their own."""
-    instants = case.document["instants"]
-    return min((entry["requested"] for entry in instants if entry["action"].endswith("commit")), default="")
-
-
 def _has_base_rows_alone(it: Difference) -> bool:
     """Whether files of a range may be archived or cleaned, and all that differs is what logs change in base files."""
 
@@ -468,14 +472,15 @@ def _lacks_groups_begun_beside_a_plan(it: Difference) -> bool:
     """Whether all that differs is rows that Hudi lacks in a range, of file groups whose base file was written after a
     compaction was planned that is pending, and before the range.
 
-    Source: ``MergeOnReadIncrementalRelationV1.timeline``, to whose start the plan is added.
+    Source: ``MergeOnReadIncrementalRelationV1.timeline`` of 1.x, to whose start the plan is added; 0.15 adds none. Rows
+    of other file groups may have columns as the log has them.
     """
     instants = it.case.document["instants"]
     plans = [entry["requested"] for entry in instants if entry["action"] == "compaction"]
 
     def are_of_hidden(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         groups = history_of(it.case, key, it.end).file_groups
-        return (
+        is_hidden = (
             not theirs.num_rows
             and ours.num_rows <= len(groups)
             and all(
@@ -483,8 +488,9 @@ def _lacks_groups_begun_beside_a_plan(it: Difference) -> bool:
                 for group in groups
             )
         )
+        return is_hidden or _has_columns_of_logs(it, key, theirs, ours)
 
-    is_of_range = it.kind == "incremental" and it.case.document["table_version"] == 6
+    is_of_range = it.kind == "incremental" and it.case.document["table_version"] == 6 and not _is_of(it.case, 0)
     return is_of_range and bool(plans) and _all_differ(it, are_of_hidden)
 
 
@@ -608,11 +614,6 @@ KNOWN = (
         lambda it: _is_of(it.case, 1, 0) and _has_base_rows_alone(it),
     ),
     KnownDifference(
-        "ranges of tables of version 6 lack the file groups that begin between the plan of a pending compaction and the"
-        " range",
-        _lacks_groups_begun_beside_a_plan,
-    ),
-    KnownDifference(
         "ranges of Hudi 1.1 have the rows that a log compaction has rewritten, with its commit time",
         lambda it: _is_of(it.case, 1, 1) and _has_rows_of_log_compactions(it),
     ),
@@ -629,8 +630,14 @@ KNOWN = (
         _has_partition_columns_of_files,
     ),
     KnownDifference(
-        "partition columns that the writer dropped are null in Hudi's rows of tables of 0.x that log records are of",
-        lambda it: _is_of(it.case, 0) and it.kind != "cdc" and _all_differ(it, _has_nulls_of_logs),
+        "partition columns that the writer dropped are as the log has them in Hudi's rows that log records are of: in"
+        " tables of 0.x, and in ranges of version 6 by 1.0",
+        lambda it: it.kind != "cdc" and _all_differ(it, _has_columns_of_logs),
+    ),
+    KnownDifference(
+        "Hudi 1.x leaves out of ranges of tables of version 6 the file groups that begin between the plan of a pending"
+        " compaction and the range",
+        _lacks_groups_begun_beside_a_plan,
     ),
     KnownDifference(
         "Hudi 0.15 finds the columns of HFile blocks by name where columns have ids, and loses those of other names",

@@ -16,7 +16,11 @@ from tests.support.strength import one_in
 
 TABLES = {folder.name: folder for folder in golden_random_tables()}
 HUDI_IS_WRONG = {
-    "begun_after_plan_v6_120": ("between the plan of a pending compaction and the range",),
+    "begun_after_plan_v6_120": ("that begin between the plan of a pending compaction",),
+    "dropped_columns_beside_plan_v6_102": (
+        "that log records are of",
+        "that begin between the plan of a pending compaction",
+    ),
     "begun_by_pending_write_120": ("a file group that a pending write began",),
     "changes_before_retained_0150": ("as objects of Java",),
     "full_scan_of_base_files_102": ("reads base files alone",),
@@ -89,3 +93,18 @@ def test_a_fault_beside_a_known_difference_is_a_fault(name: str) -> None:
     ]
     assert [outcome for outcome in with_reasons(case, faults) if not outcome.is_fault] == []
     assert len(faults) > 2
+
+
+@pytest.mark.parametrize("value", [None, "elsewhere"])
+def test_a_dropped_column_that_is_as_neither_the_log_nor_the_path_has_it_is_a_fault(value: str | None) -> None:
+    case, outcomes = checked(TABLES["dropped_columns_beside_plan_v6_102"])
+    known = [outcome for outcome in outcomes if outcome.status == DIFFERENT]
+    assert len(known) == 2
+    for outcome in known:
+        assert outcome.tables is not None
+        expected, ours = outcome.tables
+        values, paths = (expected[name].to_pylist() for name in ("part", "_hoodie_partition_path"))
+        values[next(position for position, path in enumerate(paths) if values[position] != path)] = value
+        wrong = expected.set_column(expected.column_names.index("part"), "part", pa.array(values))
+        spoilt = dataclasses.replace(outcome, reason=None, tables=(wrong, ours))
+        assert with_reasons(case, [spoilt])[0].is_fault
