@@ -426,9 +426,12 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
     """Whether all that Hudi lacks in a range has been archived, and it has nothing but versions that lose to that."""
 
     def are_hidden(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
-        logged = [version for version in _versions(it.case, key, it.end) if not version.is_base_row]
-        return all(row[time] < first for row in ours.to_pylist()) and all(
-            _is_of_versions(row, logged) for row in theirs.to_pylist()
+        groups = history_of(it.case, key, it.end).file_groups
+        logged = [version for version in _versions_in(groups) if not version.is_base_row]
+        return (
+            theirs.num_rows <= ours.num_rows <= len(groups)
+            and all(row[time] < first for row in ours.to_pylist())
+            and all(_is_of_versions(row, logged) for row in theirs.to_pylist())
         )
 
     if it.kind not in ("incremental", "cdc"):
