@@ -25,12 +25,14 @@ from hudi_bridge.indexes.query_indexes import IndexesOfTable
 from hudi_bridge.merge.custom_payload import RecordPayload
 from hudi_bridge.options import OnFilesGone, with_query_type
 from hudi_bridge.readers.filters import RecordKey, spellings_of
+from hudi_bridge.splits.committed_files import CommittedFiles
 from hudi_bridge.splits.decryption import require_decryption_properties
 from hudi_bridge.splits.file_slice import FileSlice
+from hudi_bridge.splits.file_system_view import view_timeline
 from hudi_bridge.splits.incremental import plan_incremental
 from hudi_bridge.splits.planner import QueryPlan, SnapshotPlan, SplitPlanner
 from hudi_bridge.splits.split import ReadContext, RealtimeFileSplit
-from hudi_bridge.splits.table_files import open_state, refreshed
+from hudi_bridge.splits.table_files import FolderListings, open_state, refreshed
 from hudi_bridge.storage.storage import DecryptionProperties, PathLike, Storage, StorageOptions
 from hudi_bridge.timeline.history import completion_times
 from hudi_bridge.timeline.instant import CompletionTimes, InstantLike, parse_query_instant
@@ -183,7 +185,10 @@ class HudiTable:
         Raises:
             InstantNotReadableError: a clean or a restore may have removed one of the files.
         """
-        validate_not_cleaned(self._state.as_of(instant), refreshed(self._state))
+        state = self._state.as_of(instant)
+        files_of, needs_any = FolderListings(state).files_of, CommittedFiles(state).needs_any
+        now = refreshed(self._state)
+        validate_not_cleaned(state, now, lambda paths: needs_any(paths, files_of, view_timeline(state)))
 
     def refresh(self) -> Self:
         """The same table with its current timeline, and the properties of when it was opened.

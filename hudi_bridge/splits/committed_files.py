@@ -14,7 +14,7 @@ Source: ``HoodieWriteStat``; ``HudiConversionTarget`` of Apache XTable, ``Regist
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
@@ -194,6 +194,31 @@ class CommittedFiles:
                     info = there.get(path)
                     clean = self._cleaned.get(path) if info is None and not self._is_strict else None
                     refuse_lacking(self._state, path, lacking[path], info, clean=clean, is_strict=self._is_strict)
+
+    @staticmethod
+    def needs_any(
+        paths: Collection[str],
+        files_of: Callable[[Iterable[GroupId]], Mapping[GroupId, Sequence[FileInfo]]],
+        view: TimelineView,
+    ) -> bool:
+        """Whether a snapshot or a read-optimized query needs any of these files, which may no longer exist.
+
+        ``files_of`` returns the existing files of file groups. Files that Hudi did not name count as needed. Raises
+        like ``files_of`` and ``build_file_groups``.
+        """
+        by_group: dict[GroupId, list[FileInfo]] = defaultdict(list)
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if is_external(name) or not is_data_file(name):
+                return True
+            by_group[folder, file_id_of(name)].append(FileInfo(path=path, size_bytes=0, is_dir=False))
+        for (folder, file_id), existing in files_of(by_group).items():
+            for group in build_file_groups(folder, [*existing, *by_group[folder, file_id]], view):
+                slices = (latest_snapshot_slice(group, view), latest_read_optimized_slice(group, view))
+                needed = {path for file_slice in slices if file_slice is not None for path in paths_in(file_slice)}
+                if not needed.isdisjoint(paths):
+                    return True
+        return False
 
     def _warn_of_lost_completions(self, files: Sequence[FileInfo], named: Mapping[str, NamedFile]) -> None:
         for pending in self._state.timeline.pending_commits():

@@ -347,6 +347,32 @@ def read_clean_plan(state: TableState, instant: Instant) -> CleanPlan | None:
     return CleanPlan(earliest_commit_to_retain=earliest_retained or None)
 
 
+def read_files_to_clean(state: TableState, instant: Instant) -> frozenset[str] | None:
+    """The paths in the table of the files that a clean deletes, by its plan; None if the plan does not name all.
+
+    Raises:
+        CorruptTimelineError: the plan is damaged.
+        DataFileGoneError: it no longer exists.
+    """
+    path = _requested_path(state, instant)
+    data = read_timeline_file(state.storage, path)
+    if not data:
+        return None
+    record = parse_record(data, path)
+    # Plans of version 1 have the former, later ones the latter.
+    names, files = "filesToBeDeletedPerPartition", "filePathsToBeDeletedPerPartition"
+    if (record.get(names) is None and record.get(files) is None) or record.get("partitionsToBeDeleted"):
+        return None
+    by_partition = map_field(record, names, path)
+    to_delete = [(key, name) for key in by_partition for name in texts_field(by_partition, key, path)]
+    by_partition = map_field(record, files, path)
+    records = [(key, file) for key in by_partition for file in records_field(by_partition, key, path)]
+    if any(file.get("isBootstrapBaseFile") for _, file in records):
+        return None
+    to_delete += [(key, text_field(file, "filePath", path)) for key, file in records]
+    return frozenset(f"{key}/{_file_name(name)}".lstrip("/") for key, name in to_delete)
+
+
 def read_rolled_back(state: TableState, instant: Instant) -> tuple[str, ...]:
     """The requested times of the writes that a completed rollback has undone.
 

@@ -3,9 +3,17 @@
 Source: ``TimelineUtils.validateTimestampAsOf`` of Hudi 0.15 to 1.2.
 """
 
-from hudi_bridge.errors import InstantNotReadableError
+from collections.abc import Callable, Collection
+
+from hudi_bridge.errors import CorruptTimelineError, DataFileGoneError, InstantNotReadableError
 from hudi_bridge.timeline.instant import Action, Instant
-from hudi_bridge.timeline.instant_files import CleanMetadata, read_clean_metadata, read_clean_plan, read_clustering_plan
+from hudi_bridge.timeline.instant_files import (
+    CleanMetadata,
+    read_clean_metadata,
+    read_clean_plan,
+    read_clustering_plan,
+    read_files_to_clean,
+)
 from hudi_bridge.timeline.timeline import TableState
 
 
@@ -63,18 +71,18 @@ def _newest_clean(state: TableState) -> CleanMetadata | None:
     return None if clean is None else read_clean_metadata(state, clean)
 
 
-def validate_not_cleaned(then: TableState, now: TableState) -> None:
+def validate_not_cleaned(then: TableState, now: TableState, needs: Callable[[Collection[str]], bool]) -> None:
     """Requires that the state ``now`` still has every file that a read of the state ``then`` needs.
 
-    A clean removes files before it completes, so cleans that have not completed count as well.
+    A clean removes files before it completes, so cleans that have not completed count as well. ``needs`` tells whether
+    a read of ``then`` needs any of the files with the given paths, existing or not.
 
     Raises:
-        InstantNotReadableError: a file may have been removed. A cleaner that counts file versions does not record
-            which.
+        InstantNotReadableError: a file may have been removed.
         CorruptTimelineError: the file of a clean is missing or damaged.
     """
     for later in _removals_since(then, now):
-        if _may_remove_files_of(then.instant, now, later):
+        if _may_remove_files_of(then.instant, now, later, needs):
             reason = f"files may have been removed by the {later.action} {later.requested_time} since it was chosen"
             raise InstantNotReadableError(then.instant, reason, earliest_readable_instant(now))
     for commit in then.timeline.commits():
@@ -100,7 +108,9 @@ def _removals_since(then: TableState, now: TableState) -> list[Instant]:
     ]
 
 
-def _may_remove_files_of(instant: str, state: TableState, removal: Instant) -> bool:
+def _may_remove_files_of(
+    instant: str, state: TableState, removal: Instant, needs: Callable[[Collection[str]], bool]
+) -> bool:
     if removal.action is not Action.CLEAN:
         return True
     read = read_clean_metadata if removal.is_completed else read_clean_plan
@@ -108,7 +118,16 @@ def _may_remove_files_of(instant: str, state: TableState, removal: Instant) -> b
     if clean is None:
         return False
     retained = clean.earliest_commit_to_retain
-    return retained is None or instant < retained
+    if retained is not None and instant >= retained:
+        return False
+    # A cleaner that counts commits also keeps the slices before the first of these, so that a read of the commit before
+    # it can end (``CleanPlanner.getFilesToCleanKeepingLatestCommits``).
+    try:
+        files = read_files_to_clean(state, removal)
+    except (CorruptTimelineError, DataFileGoneError):
+        # Only what the clean has done is needed once it has completed.
+        return True
+    return files is None or needs(files)
 
 
 def first_incomplete_commit(state: TableState) -> Instant | None:

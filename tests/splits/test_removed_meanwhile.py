@@ -11,6 +11,9 @@ from hudi_bridge import DataFileGoneError, HudiTable, InstantNotReadableError
 from tests.support.table_writer import TableWriter, at, completion_of, sorted_column
 from tests.timeline.timeline_files import clean, clean_plan
 
+FIRST = f"a-0_0-1-1_{at(1)}.parquet"
+"""The first file of the first file group."""
+
 
 @pytest.fixture(params=[6, 9])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> TableWriter:
@@ -35,8 +38,7 @@ def compact(table: TableWriter, instant: str) -> None:
 
 
 def remove(table: TableWriter) -> None:
-    """The first file of the first file group."""
-    (table.folder / f"a-0_0-1-1_{at(1)}.parquet").unlink()
+    (table.folder / FIRST).unlink()
 
 
 def read(table: HudiTable) -> list[str]:
@@ -45,7 +47,7 @@ def read(table: HudiTable) -> list[str]:
 
 def cleaned(table: TableWriter) -> None:
     compact(table, at(2))
-    put(table, at(3), "clean.requested", clean_plan(at(2)))
+    put(table, at(3), "clean.requested", clean_plan(at(2), FIRST))
     put(table, at(3), "clean.inflight", b"")
     remove(table)
     put(table, at(3), "clean", clean(at(2)))
@@ -53,7 +55,7 @@ def cleaned(table: TableWriter) -> None:
 
 def being_cleaned(table: TableWriter) -> None:
     compact(table, at(2))
-    put(table, at(3), "clean.requested", clean_plan(at(2)))
+    put(table, at(3), "clean.requested", clean_plan(at(2), FIRST))
     put(table, at(3), "clean.inflight", b"")
     remove(table)
 
@@ -122,6 +124,61 @@ def test_an_earlier_instant_whose_files_are_being_cleaned_is_refused(table: Tabl
         with pytest.raises(InstantNotReadableError, match=at(1)):
             item.snapshot(at(1)).to_table()
         assert sorted_column(item.snapshot(at(2)).to_table(), "value") == ["new", "old"]
+
+
+@pytest.mark.parametrize("completes", [False, True])
+@pytest.mark.parametrize("retained", [at(3), None])
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_earlier_instant_that_needs_none_of_the_cleaned_files_can_be_read(
+    table: TableWriter, retained: str | None, version: int, *, completes: bool
+) -> None:
+    compact(table, at(2))
+    compact(table, at(3))
+    before = table.open()
+    put(table, at(4), "clean.requested", clean_plan(retained, FIRST, version=version))
+    remove(table)
+    if completes:
+        put(table, at(4), "clean", clean(retained, FIRST))
+    for opened in [before] if completes else [before, table.open()]:
+        assert sorted_column(opened.snapshot(at(2)).to_table(), "value") == ["new", "old"]
+        assert opened.read_optimized(at(2)).count_rows() == 2
+        opened.require_files_of(at(2))
+        with pytest.raises(InstantNotReadableError, match=f"as of {at(1)}: .* removed by the clean {at(4)}"):
+            opened.snapshot(at(1)).to_table()
+        with pytest.raises(InstantNotReadableError, match=f"as of {at(1)}: .* removed by the clean {at(4)}"):
+            opened.require_files_of(at(1))
+
+
+def test_a_cleaned_log_file_is_needed_until_a_later_base_file(table: TableWriter) -> None:
+    rows = [{"id": "a", "ts": 2, "value": "log"}]
+    blocks = [table.data_block(at(2), rows, file_id="a-0")]
+    log = table.log_file(at(2), blocks, base_instant=at(1), file_id="a-0")
+    table.commit(at(2), wrote=[log])
+    compact(table, at(4))
+    compact(table, at(5))
+    put(table, at(6), "clean.requested", clean_plan(at(5), log.name))
+    log.unlink()
+    opened = table.open()
+    assert sorted_column(opened.snapshot(at(4)).to_table(), "value") == ["new", "old"]
+    with pytest.raises(InstantNotReadableError, match=f"as of {at(2)}: .* removed by the clean {at(6)}"):
+        opened.snapshot(at(2)).to_table()
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        clean_plan(at(3), version=None),
+        clean_plan(at(3), FIRST, whole_partitions=["p"]),
+        clean_plan(at(3), FIRST, "part-0.parquet"),
+    ],
+    ids=["no list", "a partition", "a file that Hudi did not name"],
+)
+def test_a_plan_that_does_not_name_all_groups_may_remove_any_file(table: TableWriter, plan: bytes) -> None:
+    compact(table, at(2))
+    compact(table, at(3))
+    put(table, at(4), "clean.requested", plan)
+    with pytest.raises(InstantNotReadableError, match=f"as of {at(2)}: .* removed by the clean {at(4)}"):
+        table.open().snapshot(at(2)).to_table()
 
 
 def test_what_leaves_the_files_of_the_instant_is_no_error(table: TableWriter) -> None:

@@ -2,7 +2,7 @@
 
 import io
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,31 @@ def requested_replace(file_ids: list[str] | None) -> bytes:
     return container("HoodieRequestedReplaceMetadata", {"clusteringPlan": plan}, {"clusteringPlan": value})
 
 
-def clean_plan(earliest: str | None) -> bytes:
+def clean_plan(
+    earliest: str | None,
+    *to_delete: str,
+    partition: str = "",
+    whole_partitions: Sequence[str] = (),
+    version: int | None = 2,
+) -> bytes:
+    """A plan of a clean; ``to_delete`` are the names of files of ``partition``.
+
+    Version 1 names files by their own names, version 2 by their URIs, and None does not say which are deleted.
+    """
     kept = record_type("HoodieActionInstant", {"timestamp": TEXT, "action": TEXT, "state": TEXT})
+    file = record_type("HoodieCleanFileInfo", {"filePath": TEXT, "isBootstrapBaseFile": ["null", "boolean"]})[1]
+    fields = {
+        "earliestInstantToRetain": kept,
+        "filesToBeDeletedPerPartition": map_of(list_of("string")[1]),
+        "filePathsToBeDeletedPerPartition": map_of(list_of(file)[1]),
+        "partitionsToBeDeleted": list_of("string"),
+    }
     value = None if earliest is None else {"timestamp": earliest, "action": "deltacommit", "state": "COMPLETED"}
-    return container("HoodieCleanerPlan", {"earliestInstantToRetain": kept}, {"earliestInstantToRetain": value})
+    uris = [{"filePath": f"file:/t/{name}", "isBootstrapBaseFile": False} for name in to_delete]
+    values = {
+        "earliestInstantToRetain": value,
+        "filesToBeDeletedPerPartition": {1: {partition: list(to_delete)}, 2: {}}.get(version or 0),
+        "filePathsToBeDeletedPerPartition": {2: {partition: uris}}.get(version or 0),
+        "partitionsToBeDeleted": list(whole_partitions),
+    }
+    return container("HoodieCleanerPlan", fields, values)
