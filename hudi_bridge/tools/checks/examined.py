@@ -6,6 +6,7 @@ other parts continue.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from hudi_bridge.common.caching import cached_property
 from hudi_bridge.common.display import size_text
 from hudi_bridge.common.threads import map_in_threads
 from hudi_bridge.config import TableConfig, TableType
-from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, HudiReadError
+from hudi_bridge.errors import CorruptBaseFileError, CorruptTableError, DataFileGoneError, HudiReadError
 from hudi_bridge.indexes.metadata_table import MetadataTable
 from hudi_bridge.indexes.query_indexes import MetadataFileIndex
 from hudi_bridge.indexes.record_kinds import FILES, LEAST_SIZE_LEFT_OUT
@@ -40,6 +41,7 @@ from hudi_bridge.splits.file_slice import (
     BaseFileName,
     FileSlice,
     LogFileName,
+    file_id_of,
     is_external,
     parse_base_file_name,
     parse_log_file_name,
@@ -52,8 +54,13 @@ from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.splits.table_files import indexed_files
 from hudi_bridge.storage.storage import FileInfo, Storage
 from hudi_bridge.timeline.history import load_archived_instants
-from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Instant, instant_file_name, parse_instant_file_name
-from hudi_bridge.timeline.instant_files import CommitMetadata, GroupId, commit_metadata_of_record
+from hudi_bridge.timeline.instant import COMMIT_ACTIONS, Action, Instant, instant_file_name, parse_instant_file_name
+from hudi_bridge.timeline.instant_files import (
+    CommitMetadata,
+    GroupId,
+    commit_metadata_of_record,
+    read_files_to_clean,
+)
 from hudi_bridge.timeline.records import Record, parse_record
 from hudi_bridge.timeline.timeline import TableState, Timeline
 from hudi_bridge.tools.checks.findings import Limits, SliceCost
@@ -293,6 +300,22 @@ class Examined:
     def read_files(self) -> Mapping[str, Sequence[FileInfo]]:
         """The files by partition, as planning sees them; raises like ``entries``."""
         return CommandLogs(self.state).left_out_of({path: self.entries(path) for path in self.partitions})
+
+    def files_of(self, groups: Iterable[GroupId]) -> Mapping[GroupId, Sequence[FileInfo]]:
+        """The files of file groups, as planning sees them; raises like ``entries``."""
+        return {
+            (path, file_id): [info for info in self.read_files.get(path, ()) if file_id_of(info.name) == file_id]
+            for path, file_id in groups
+        }
+
+    @cached_property
+    def files_being_cleaned(self) -> frozenset[str]:
+        """The files that cleans under way delete, as far as their plans name them and can be read."""
+        files: set[str] = set()
+        for clean in self.timeline.pending(Action.CLEAN):
+            with suppress(CorruptTableError, DataFileGoneError):
+                files |= read_files_to_clean(self.state, clean) or frozenset()
+        return frozenset(files)
 
     @cached_property
     def _listed(self) -> tuple[list[str], Mapping[str, tuple[FileInfo, ...]]]:

@@ -31,6 +31,7 @@ from hudi_bridge.indexes.secondary_index import stored_keys
 from hudi_bridge.merge.arrays import Column
 from hudi_bridge.schema.meta_columns import RECORD_KEY_COLUMN
 from hudi_bridge.split_reader import open_reader_in
+from hudi_bridge.splits.committed_files import CommittedFiles
 from hudi_bridge.splits.file_slice import parse_base_file_name, parse_log_file_name, stored_path
 from hudi_bridge.splits.query_schema import scan_heads
 from hudi_bridge.timeline.instant import MILLIS_LENGTH, Action
@@ -186,9 +187,24 @@ def _of_indexed(examined: Examined, path: str, size: int, file: DataFile | None)
     elif not _is_of_a_commit(examined, path):
         return
     elif file is None:
-        yield _wrong(path, _LOST, "a file; reads of the table fail")
+        yield from _of_lost(examined, path)
     elif size > max(file.size_bytes, NOTED_BYTES) or (file.base is not None and size != file.size_bytes):
         yield _wrong(path, f"{file.size_bytes} bytes", f"{size}, as the metadata table says")
+
+
+def _of_lost(examined: Examined, path: str) -> Iterator[Finding]:
+    """The finding for a lost file, none if a clean that is under way deletes it: the metadata table has that later."""
+    if CommittedFiles.needs_any([path], examined.files_of, examined.view):
+        yield _wrong(path, _LOST, "a file; reads of the table fail")
+    elif path not in examined.files_being_cleaned:
+        yield Finding(
+            severity=Severity.WARNING,
+            check=_FILES,
+            path=path,
+            found=_LOST,
+            expected="a file; reads as of earlier instants that need it fail, those of the newest do not",
+            remedy="restore it from a backup; until then, read as of later instants",
+        )
 
 
 def _of_lost_changes(examined: Examined, path: str, instant: str) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from hudi_bridge import HudiTable, InstantNotReadableError, TableNotFoundError, tools
+from hudi_bridge import HudiReadError, HudiTable, InstantNotReadableError, TableNotFoundError, tools
 from hudi_bridge.common.display import size_text
 from hudi_bridge.indexes.metadata_table import Validity
 from hudi_bridge.logformat.layout import HeaderKey
@@ -27,7 +27,7 @@ from hudi_bridge.tools.checks.examined import Examined
 from hudi_bridge.tools.checks.findings import Diagnosis, Limits, Severity
 from tests.support.golden_cases import golden_table
 from tests.support.table_writer import KEY_AND_VALUE, TableWriter, at, record_positions
-from tests.timeline.timeline_files import container, list_of
+from tests.timeline.timeline_files import clean_plan, container, list_of
 
 NOW = at(9)
 LATER = "20260201000000000"
@@ -775,6 +775,28 @@ def test_change_data_that_a_commit_names_are_missed_by_queries_of_changes_alone(
             HudiTable.open(table).changes("0").to_table()
     else:
         HudiTable.open(table).changes("0", format="cdc").to_table()
+
+
+@pytest.mark.parametrize("name", ["i_cdc_0150", "i_cdc_cow_120"])
+def test_a_lost_file_of_an_earlier_slice_is_missed_by_earlier_reads_alone(name: str, tmp_path: Path) -> None:
+    table = golden_copy(name, tmp_path)
+    first = HudiTable.open(table).timeline.commits()[0].requested_time
+    newest = {item.base_file.path for item in HudiTable.open(table).file_slices() if item.base_file is not None}
+    bases = (path.relative_to(table).as_posix() for path in table.rglob(f"*_{first}.parquet"))
+    gone = next(path for path in sorted(bases) if path not in newest)
+    rows = HudiTable.open(table).snapshot().count_rows()
+    (table / gone).unlink()
+    assert of_metadata_files(table) == [
+        (WARNING, gone, "a file; reads as of earlier instants that need it fail, those of the newest do not")
+    ]
+    assert HudiTable.open(table).snapshot().count_rows() == rows
+    with pytest.raises(HudiReadError):
+        HudiTable.open(table).snapshot(first).to_table()
+    # A clean deletes files before the metadata table has it.
+    partition, _, file = gone.rpartition("/")
+    timeline = table / ".hoodie" / ("timeline" if name.endswith("120") else "")
+    (timeline / f"{at(9)}.clean.requested").write_bytes(clean_plan(None, file, partition=partition))
+    assert of_metadata_files(table) == []
 
 
 @pytest.mark.parametrize("name", ["i_cdc_0150", "i_cdc_120", "i_cdc_cow_120"])
