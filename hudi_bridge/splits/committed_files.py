@@ -213,7 +213,8 @@ class CommittedFiles:
                 return True
             by_group[folder, file_id_of(name)].append(FileInfo(path=path, size_bytes=0, is_dir=False))
         for (folder, file_id), existing in files_of(by_group).items():
-            for group in build_file_groups(folder, [*existing, *by_group[folder, file_id]], view):
+            others = [info for info in existing if info.path not in paths]
+            for group in build_file_groups(folder, [*others, *by_group[folder, file_id]], view):
                 slices = (latest_snapshot_slice(group, view), latest_read_optimized_slice(group, view))
                 needed = {path for file_slice in slices if file_slice is not None for path in paths_in(file_slice)}
                 if not needed.isdisjoint(paths):

@@ -49,6 +49,8 @@ KNOWN: dict[str, frozenset[str]] = {
     **{f"external/{name}_v9": BACKDATED for name in ("flat", "prefixes", "parts")},
     "java_client/record_index_v9": BACKDATED,
     "external/without_ending_v9": BACKDATED | {"properties"},
+    # A name with a slash, of a log file that a repeated task has written.
+    "log_with_store_in_path_102": frozenset({"metadata-files"}),
     # Later writes to a file group that an overwrite had replaced, which a clean has deleted.
     "cleaned_newest_slice_120": frozenset({"missing-files"}),
     # Upgraded after a rollback: log files were named after their base file before.
