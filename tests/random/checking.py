@@ -6,7 +6,7 @@ import pickle
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -28,6 +28,9 @@ from hudi_bridge import (
 )
 from hudi_bridge.connectors.duckdb import attach
 from hudi_bridge.options import READ_AS_RELEASE_KEY
+from hudi_bridge.tools import RecordHistory
+from hudi_bridge.tools.trace.record_trace import FileGroupHistory
+from hudi_bridge.tools.trace.verdicts import RecordVersion
 from tests.golden.generate.document import load
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
@@ -125,6 +128,26 @@ def read_case(folder: Path) -> Case:
     """The table in a folder."""
     document = load(folder)
     return Case(folder, document, read_draw(document["drawn"]))
+
+
+def history_of(case: Case, key: str, as_of: str | None) -> RecordHistory:
+    """The history of a record up to the end of a query, or to the newest state if that end has been cleaned."""
+    table = case.opened()
+    try:
+        return tools.history_of(table, key, as_of=as_of)
+    except InstantNotReadableError:
+        return tools.history_of(table, key)
+
+
+def versions_of(case: Case, key: str, as_of: str | None) -> list[RecordVersion]:
+    """The versions of a record, also those that do not count."""
+    return versions_in(history_of(case, key, as_of).file_groups)
+
+
+def versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
+    """The versions of a record in file groups, also those that do not count."""
+    uncounted = [entry.version for group in groups for entry in group.uncounted]
+    return [version for group in groups for version in group.versions] + uncounted
 
 
 def dataset_of(table: HudiTable, kind: str, options: Mapping[str, Any]) -> HudiDataset:

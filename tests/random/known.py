@@ -17,13 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_bridge import InstantNotReadableError, RealtimeFileSplit, tools
+from hudi_bridge import RealtimeFileSplit
 from hudi_bridge.logformat.layout import BlockType
 from hudi_bridge.logformat.scan import scan_blocks
-from hudi_bridge.tools import RecordHistory
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory
 from hudi_bridge.tools.trace.verdicts import RecordVersion
-from tests.golden.generate.log_blocks import labels_of
 from tests.golden.generate.questions import AS_OF, BEGIN, COLUMNS, END
 from tests.golden.generate.releases import number
 from tests.golden.generate.timeline import timeline_folder
@@ -34,16 +32,22 @@ from tests.random.checking import (
     dataset_of,
     filtered,
     first_commit_of,
+    history_of,
     projected,
     rows_of,
     stored_rows_of,
     type_differences,
+    versions_in,
+    versions_of,
 )
 from tests.random.draw import MYSQL
 from tests.random.known_changes import (
     Image,
+    are_in_reused_rows,
     changes_of,
     differs_as_changes_of_0x_do,
+    states_of,
+    tells_other_versions,
     tells_what_changes_nothing,
 )
 from tests.support.compare import differences
@@ -206,7 +210,7 @@ def _has_columns_of_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Ta
     """
     names = [name for name in it.case.table.partition_fields if name in theirs.column_names]
     is_of_logs = it.case.table.drops_partition_columns and _is_read_as_by_0x(it) and it.kind != "read_optimized"
-    if not is_of_logs or all(version.is_base_row for version in _versions(it.case, key, it.end)):
+    if not is_of_logs or all(version.is_base_row for version in versions_of(it.case, key, it.end)):
         return False
     stored = stored_rows_of(it.case.opened(), it.kind, it.options)
     told, by_path, by_log = (
@@ -221,7 +225,7 @@ def _reads_hfile_blocks_by_name(it: Difference, key: str, theirs: pa.Table, ours
     ``HoodieLogFileReader`` of 0.15 reads HFile blocks with the query's schema, and others with that of the block.
     """
     stored: list[set[str]] = []
-    for version in _versions(it.case, key, it.end):
+    for version in versions_of(it.case, key, it.end):
         if not version.is_base_row:
             blocks = scan_blocks(Path(it.case.path, version.path).read_bytes(), version.path).blocks
             block = next(block for block in blocks if block.offset == version.offset)
@@ -263,7 +267,7 @@ def _stops_at_a_later_block(it: Difference) -> bool:
     lost = {place for split in splits for place in _behind_later_blocks(split)}
 
     def are_lost(it: Difference, key: str, *_: pa.Table) -> bool:
-        return any((version.path, version.offset) in lost for version in _versions(it.case, key, it.end))
+        return any((version.path, version.offset) in lost for version in versions_of(it.case, key, it.end))
 
     if it.kind != "cdc":
         return bool(lost) and _all_differ(it, are_lost)
@@ -289,12 +293,13 @@ def _behind_later_blocks(split: RealtimeFileSplit) -> Iterator[tuple[str, int]]:
 
 
 def _takes_the_text_of_another_record(it: Difference) -> bool:
-    """Whether text orders records, and all that differs is which version won, of records in rows that are used again.
-
-    Those are of Parquet log blocks; and of Avro ones that are brought into the columns of the query by their ids.
-    """
-    is_text = any(kind == "string" for _, kind in it.case.table.ordering)
-    return is_text and it.kind not in ("read_optimized", "cdc") and _all_differ(it, _are_versions)
+    """Whether text orders records, and all that differs is which version won of records in rows used again."""
+    if not any(kind == "string" for _, kind in it.case.table.ordering):
+        return False
+    if it.kind == "cdc":
+        begin, end = it.options[BEGIN], it.options[END]
+        return tells_other_versions(*_tables(it), lambda *record: states_of(it.case, record, begin, end))
+    return it.kind != "read_optimized" and _all_differ(it, _are_versions)
 
 
 def _leaves_out_what_a_pending_write_began(it: Difference) -> bool:
@@ -325,7 +330,7 @@ def _leaves_out_what_a_pending_write_began(it: Difference) -> bool:
 
 def _are_sequences_as_text(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
     """Whether a delete is among the versions of a record, and another one whose sequence compares otherwise as text."""
-    versions = [version for version in _versions(it.case, key, it.end) if version.ordering]
+    versions = [version for version in versions_of(it.case, key, it.end) if version.ordering]
     sequences = [(str(version.ordering[0]), version.delete is not None) for version in versions]
     return max(theirs.num_rows, ours.num_rows) <= 1 and any(
         (text < other) != (_numbers(text) < _numbers(other))
@@ -394,11 +399,8 @@ def _has_rows_of_log_compactions(it: Difference) -> bool:
 def _are_versions(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
     """Whether a record has several versions, some in rows that are used again, and all rows of it are some of them."""
     groups = history_of(it.case, key, it.end).file_groups
-    versions = _versions_in(groups)
-    blocks = {version.path: Path(it.case.path, version.path) for version in versions if not version.is_base_row}
-    labels = {label for path in blocks.values() for label in labels_of(path)}
-    has_parquet = any(label.startswith("parquet_data") for label in labels)
-    if len(versions) == 1 or not (has_parquet or it.case.table.has_column_ids):
+    versions = versions_in(groups)
+    if len(versions) == 1 or not are_in_reused_rows(it.case, versions):
         return False
     if max(theirs.num_rows, ours.num_rows) > len(groups):
         return False
@@ -427,7 +429,7 @@ def _leaves_out_archived_commits(it: Difference) -> bool:
 
     def are_hidden(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         groups = history_of(it.case, key, it.end).file_groups
-        logged = [version for version in _versions_in(groups) if not version.is_base_row]
+        logged = [version for version in versions_in(groups) if not version.is_base_row]
         return (
             theirs.num_rows <= ours.num_rows <= len(groups)
             and all(row[time] < first for row in ours.to_pylist())
@@ -453,9 +455,9 @@ def _has_base_rows_alone(it: Difference) -> bool:
     """Whether files of a range may be archived or cleaned, and all that differs is what logs change in base files."""
 
     def is_changed_by_logs(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
-        versions = _versions(it.case, key, it.end)
+        versions = versions_of(it.case, key, it.end)
         # The newest base files are read, whatever the end of the range is.
-        base_rows = [version for version in (*versions, *_versions(it.case, key, None)) if version.is_base_row]
+        base_rows = [version for version in (*versions, *versions_of(it.case, key, None)) if version.is_base_row]
         # Ranges have partition columns as the path spells them, escapes and all.
         stored = [name for name in theirs.column_names if name not in it.case.table.partition_fields]
         return (
@@ -536,34 +538,15 @@ def _lacks_a_slow_writer(it: Difference) -> bool:
     def are_of_slow(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
         is_left_out = not any(row.get("_hoodie_commit_time") in slow for row in theirs.to_pylist())
         groups = history_of(it.case, key, it.end).file_groups
-        is_of_slow = any(version.instant_time in slow for version in _versions_in(groups))
+        is_of_slow = any(version.instant_time in slow for version in versions_in(groups))
         return is_left_out and is_of_slow and ours.num_rows <= len(groups)
 
     return bool(slow) and it.kind in ("incremental", "time_travel") and _all_differ(it, are_of_slow)
 
 
-def _versions(case: Case, key: str, as_of: str | None) -> list[RecordVersion]:
-    """The versions of a record, also those that do not count."""
-    return _versions_in(history_of(case, key, as_of).file_groups)
-
-
-def _versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
-    uncounted = [entry.version for group in groups for entry in group.uncounted]
-    return [version for group in groups for version in group.versions] + uncounted
-
-
 def _is_a_partial_update(it: Difference, key: str, theirs: pa.Table, _: pa.Table) -> bool:
     """Whether only Hudi lacks a record that has a partial update (``RecordContext.isDeleteRecord`` of 1.x)."""
-    return not theirs.num_rows and any(version.is_partial for version in _versions(it.case, key, it.end))
-
-
-def history_of(case: Case, key: str, as_of: str | None) -> RecordHistory:
-    """The history of a record up to the end of a query, or to the newest state if that end has been cleaned."""
-    table = case.opened()
-    try:
-        return tools.history_of(table, key, as_of=as_of)
-    except InstantNotReadableError:
-        return tools.history_of(table, key)
+    return not theirs.num_rows and any(version.is_partial for version in versions_of(it.case, key, it.end))
 
 
 CONTRADICTION = KnownDifference(

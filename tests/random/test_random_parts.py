@@ -40,7 +40,7 @@ from tests.random.draw import MYSQL, POSTGRES, Draw, read_draw
 from tests.random.drawing import RELEASES, draw
 from tests.random.kinds import COLUMN_TYPES, ORDERING_TYPES, arrow_type, ordering_value, sql_literal, value
 from tests.random.known import KNOWN
-from tests.random.known_changes import differs_as_changes_of_0x_do
+from tests.random.known_changes import RecordStates, differs_as_changes_of_0x_do, tells_other_versions
 from tests.random.reasons import lacking_keys, with_reasons
 from tests.random.rows import RowSource
 from tests.random.run import Summary
@@ -453,6 +453,56 @@ def test_late_records_are_known_in_changes_of_0x(tmp_path: Path) -> None:
     assert not are_known(changes((late, image(4, 60, "other"))), ours)
     assert not are_known(changes((first, image(2, 55)), (image(2, 55), last)), ours)
     assert not are_known(changes((None, last)), ours)
+
+
+def test_changes_of_other_versions_are_known() -> None:
+    def image(commit: int, part: str = "p", **more: str) -> dict[str, Any]:
+        meta = {"_hoodie_commit_time": str(commit), "_hoodie_commit_seqno": f"{commit}_0", "_hoodie_file_name": "f"}
+        return {**meta, "_hoodie_partition_path": part, "_hoodie_record_key": "a", "part": "stored", **more}
+
+    def changes(*rows: tuple[str, int, dict[str, Any] | None, dict[str, Any] | None]) -> pa.Table:
+        sides = (
+            {"before": before and json.dumps(before), "after": after and json.dumps(after)}
+            for *_, before, after in rows
+        )
+        return pa.Table.from_pylist(
+            [{"op": op, "ts_ms": str(commit), **images} for (op, commit, *_), images in zip(rows, sides, strict=True)],
+            pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")]),
+        )
+
+    base, late, newer = image(1), image(2), image(3)
+    versions = [{name: row[name] for name in row if name != "part"} for row in (base, late, newer)]
+
+    def are_known(expected: pa.Table, ours: pa.Table, *, last: int = 3, are_reused: bool = True) -> bool:
+        states = RecordStates(first={}, last=versions[last - 1] if last else {}, versions=versions, left_out=["part"])
+        return tells_other_versions(expected, ours, lambda *_: states if are_reused else None)
+
+    insert = ("i", 1, None, base)
+    ours = changes(insert, ("u", 3, base, newer))
+    assert are_known(changes(insert, ("u", 2, base, late), ("u", 3, late, newer)), ours)
+    assert are_known(changes(insert, ("u", 2, base, late)), ours)
+    assert are_known(changes(insert), ours)
+    # Each commit is merged with the slice before, anew.
+    assert are_known(changes(insert, ("u", 2, base, late), ("u", 3, base, newer)), ours)
+    deleted = [changes(insert, ("u", 2, base, late), ("d", 4, row, None)) for row in (base, late)]
+    assert are_known(*deleted, last=0)
+
+    assert not are_known(ours, ours)
+    assert not are_known(changes(insert, ("u", 2, base, late)), ours, are_reused=False)
+    # Hudi's are no versions of the record, or not of these commits.
+    assert not are_known(changes(insert, ("u", 2, base, image(2, text="other"))), ours)
+    assert not are_known(changes(insert, ("u", 2, base, newer)), ours)
+    assert not are_known(changes(insert, ("u", 2, newer, late)), ours)
+    assert not are_known(changes(insert, ("u", 3, base, newer), ("u", 3, base, newer)), ours)
+    # Others than updates differ.
+    assert not are_known(changes(("u", 2, base, late)), ours)
+    assert not are_known(changes(insert, ("d", 2, base, None)), ours)
+    # Ours do not lead from the first state to the last.
+    assert not are_known(ours, changes(insert, ("u", 2, base, late)))
+    assert not are_known(ours, changes(insert))
+    assert not are_known(changes(insert), changes(insert, ("u", 2, base, late), ("u", 3, base, newer)))
+    # What is left out of the states differs.
+    assert not are_known(changes(insert), changes(insert, ("u", 3, {**base, "part": "other"}, newer)))
 
 
 def test_unavailable_values_of_inserts_are_known_in_changes_of_0x(tmp_path: Path) -> None:
