@@ -8,7 +8,7 @@ import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,12 @@ from tests.random.checking import (
     DUCKDB,
     Case,
     Outcome,
+    behind_later_blocks,
     dataset_of,
     filtered,
     first_commit_of,
     history_of,
+    may_hide_late_deletes,
     projected,
     rows_of,
     stored_rows_of,
@@ -264,7 +266,7 @@ def _stops_at_a_later_block(it: Difference) -> bool:
     """Whether all records that differ are in blocks that count behind one of an instant after the query's."""
     dataset = dataset_of(it.case.opened(), it.kind, it.options)
     splits = [split for split in dataset.splits() if isinstance(split, RealtimeFileSplit)]
-    lost = {place for split in splits for place in _behind_later_blocks(split)}
+    lost = {place for split in splits for place in behind_later_blocks(split)}
 
     def are_lost(it: Difference, key: str, *_: pa.Table) -> bool:
         return any((version.path, version.offset) in lost for version in versions_of(it.case, key, it.end))
@@ -280,16 +282,6 @@ def _stops_at_a_later_block(it: Difference) -> bool:
 
 def _tables(it: Difference) -> tuple[pa.Table, pa.Table]:
     return it.expected, it.ours
-
-
-def _behind_later_blocks(split: RealtimeFileSplit) -> Iterator[tuple[str, int]]:
-    """The files and offsets of the blocks of a split that count, behind one that is later than the query."""
-    is_later = False
-    for path, _ in split.log_files:
-        for block in scan_blocks(Path(split.table_path, path).read_bytes(), path).blocks:
-            is_later = is_later or (block.instant_time or "") > split.latest_instant
-            if is_later and block.holds_records and (block.instant_time or "") <= split.latest_instant:
-                yield path, block.offset
 
 
 def _takes_the_text_of_another_record(it: Difference) -> bool:
@@ -518,11 +510,6 @@ def _is_of(case: Case, *release: int) -> bool:
 
 def _are_fewer(_: Difference, __: str, theirs: pa.Table, ours: pa.Table) -> bool:
     return ours.num_rows < theirs.num_rows
-
-
-def may_hide_late_deletes(case: Case) -> bool:
-    """Whether deletes may have lost to earlier rows without a trace: base files of copy-on-write tables have none."""
-    return not case.table.is_merge_on_read and any(step["name"] == "delete" for step in case.document["steps"])
 
 
 def _lacks_a_slow_writer(it: Difference) -> bool:

@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.timeline import table_version, timeline_folder
-from tests.random.checking import Case, Outcome, first_commit_of, history_of
+from tests.random.checking import Case, Outcome, first_commit_of, history_of, may_hide_late_deletes
 from tests.random.known import (
     CONTRADICTION,
     KNOWN,
     Difference,
-    may_hide_late_deletes,
     of_its_snapshot,
     without_dropped_columns,
 )
