@@ -27,7 +27,6 @@ from hudi_bridge import (
     tools,
 )
 from hudi_bridge.connectors.duckdb import attach
-from hudi_bridge.logformat.scan import scan_blocks
 from hudi_bridge.options import READ_AS_RELEASE_KEY
 from hudi_bridge.tools import RecordHistory
 from hudi_bridge.tools.trace.record_trace import FileGroupHistory
@@ -149,16 +148,6 @@ def versions_in(groups: Sequence[FileGroupHistory]) -> list[RecordVersion]:
     """The versions of a record in file groups, also those that do not count."""
     uncounted = [entry.version for group in groups for entry in group.uncounted]
     return [version for group in groups for version in group.versions] + uncounted
-
-
-def behind_later_blocks(split: RealtimeFileSplit) -> Iterator[tuple[str, int]]:
-    """The files and offsets of the blocks of a split that count, behind one that is later than the query."""
-    is_later = False
-    for path, _ in split.log_files:
-        for block in scan_blocks(Path(split.table_path, path).read_bytes(), path).blocks:
-            is_later = is_later or (block.instant_time or "") > split.latest_instant
-            if is_later and block.holds_records and (block.instant_time or "") <= split.latest_instant:
-                yield path, block.offset
 
 
 def may_hide_late_deletes(case: Case) -> bool:

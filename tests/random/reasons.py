@@ -16,13 +16,8 @@ from hudi_bridge.indexes.metadata_table import METADATA_FOLDER
 from tests.golden.generate.options import PAYLOADS
 from tests.golden.generate.timeline import table_version, timeline_folder
 from tests.random.checking import Case, Outcome, first_commit_of, history_of, may_hide_late_deletes
-from tests.random.known import (
-    CONTRADICTION,
-    KNOWN,
-    Difference,
-    of_its_snapshot,
-    without_dropped_columns,
-)
+from tests.random.difference import Difference, of_its_snapshot, without_dropped_columns
+from tests.random.known import CONTRADICTION, KNOWN
 
 _CLEANED = re.compile("InstantNotReadableError: .*: files of the commit ([0-9]+) have been cleaned")
 _GONE = re.compile("(?:CorruptTableError|missing-files): ([^:]+): found no such file")
