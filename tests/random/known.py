@@ -54,7 +54,6 @@ from tests.random.known_ranges import (
     lacks_a_slow_writer,
     lacks_groups_begun_beside_a_plan,
     leaves_out_archived_commits,
-    merges_what_was_compacted,
 )
 from tests.support.compare import differences
 
@@ -327,10 +326,6 @@ KNOWN = (
     KnownDifference(
         "ranges of Hudi 1.1 have the rows that a log compaction has rewritten, with its commit time",
         lambda it: is_of(it.case, 1, 1) and has_rows_of_log_compactions(it),
-    ),
-    KnownDifference(
-        "Hudi 1.1 merges the log records that a log compaction has rewritten together with those that it wrote",
-        lambda it: is_of(it.case, 1, 1) and merges_what_was_compacted(it),
     ),
     KnownDifference(
         "partition columns that the writer dropped are null in Hudi's read-optimized queries of tables of 0.x with"

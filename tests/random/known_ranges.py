@@ -156,19 +156,3 @@ def has_rows_of_a_pending_resize(it: Difference) -> bool:
         return differences(rest, ours) == [] or has_columns_of_logs(it, key, rest, ours)
 
     return bool(plans) and all_differ(it, are_of_both)
-
-
-def merges_what_was_compacted(it: Difference) -> bool:
-    """Whether all that differs in a range is that Hudi has log records which a log compaction has replaced since.
-
-    The range is a full scan, which filters the rows that a later log compaction wrote. ``scanInternalV1`` of 1.1 merges
-    the blocks that it replaces as well, 1.2 does not.
-    """
-
-    def are_logged(it: Difference, key: str, theirs: pa.Table, ours: pa.Table) -> bool:
-        groups = history_of(it.case, key, it.end).file_groups
-        logged = [version for version in versions_in(groups) if not version.is_base_row]
-        return ours.num_rows <= len(groups) and all(is_of_versions(row, logged) for row in theirs.to_pylist())
-
-    plans = timeline_folder(Path(it.case.path)).glob("*.logcompaction.requested")
-    return it.kind == "incremental" and any(plans) and all_differ(it, are_logged)
