@@ -186,9 +186,8 @@ class HudiTable:
             InstantNotReadableError: a clean or a restore may have removed one of the files.
         """
         state = self._state.as_of(instant)
-        files_of, needs_any = FolderListings(state).files_of, CommittedFiles(state).needs_any
-        now = refreshed(self._state)
-        validate_not_cleaned(state, now, lambda paths: needs_any(paths, files_of, view_timeline(state)))
+        files_of, now = FolderListings(state).files_of, refreshed(self._state)
+        validate_not_cleaned(state, now, lambda paths: CommittedFiles.needs_any(paths, files_of, view_timeline(state)))
 
     def refresh(self) -> Self:
         """The same table with its current timeline, and the properties of when it was opened.

@@ -333,7 +333,7 @@ def _files(table: MetadataTable, partition_paths: Sequence[str]) -> pa.Table:
 
 
 def nested_names(names: "pa.ChunkedArray[Any]") -> list[str]:
-    """The names of files that are no names in a folder, but for those of external files, which may be in folders of it.
+    """The names with slashes, except those of external files, which may be in folders of their partition.
 
     Hudi writes them for logs whose path in the commit begins with the store of the table (``WriteStat``), and its
     readers do not find these logs.

@@ -208,10 +208,10 @@ class CommittedFiles:
         """
         by_group: dict[GroupId, list[FileInfo]] = defaultdict(list)
         for path in paths:
-            folder, _, name = path.rpartition("/")
+            name = path.rpartition("/")[2]
             if is_external(name) or not is_data_file(name):
                 return True
-            by_group[folder, file_id_of(name)].append(FileInfo(path=path, size_bytes=0, is_dir=False))
+            by_group[_group_of(path)].append(FileInfo(path=path, size_bytes=0, is_dir=False))
         for (folder, file_id), existing in files_of(by_group).items():
             others = [info for info in existing if info.path not in paths]
             for group in build_file_groups(folder, [*others, *by_group[folder, file_id]], view):

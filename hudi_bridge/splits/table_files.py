@@ -516,12 +516,12 @@ class TableFiles:
 
         Files that were removed after the timeline and before the folders were listed would otherwise not be missed.
         """
-        state, files, listings = self._state, self._committed, self._listings.count
+        state, listings, needs_any = self._state, self._listings.count, CommittedFiles.needs_any
         if by_index:
             now = TableState.load(state.storage, state.config, state.options)
         else:
             now = self._listings.state_after(state)
-        validate_not_cleaned(state, now, lambda paths: files.needs_any(paths, self._listings.files_of, self._timeline))
+        validate_not_cleaned(state, now, lambda paths: needs_any(paths, self._listings.files_of, self._timeline))
         # This comes last: after a failure, the next query must not take the same listings for complete.
         self._checked_listings = listings
 

@@ -1,4 +1,4 @@
-"""A difference from Hudi, and what its reasons are told by: versions of records, and rows by record key."""
+"""A difference from Hudi, and what rules ask of it: its release, its rows by record key, the versions of records."""
 
 import dataclasses
 from collections import Counter, defaultdict
@@ -89,6 +89,7 @@ def asked_of(it: Difference, rows: pa.Table) -> pa.Table:
 
 
 def tables_of(it: Difference) -> tuple[pa.Table, pa.Table]:
+    """Hudi's rows and ours."""
     return it.expected, it.ours
 
 
@@ -146,10 +147,12 @@ def is_of_versions(row: Image, versions: Sequence[RecordVersion]) -> bool:
 
 
 def is_of(case: Case, *release: int) -> bool:
+    """Whether a release wrote the table, by its first numbers."""
     return number(case.table.release)[: len(release)] == release
 
 
 def is_read_as_by_0x(it: Difference) -> bool:
+    """Whether Hudi's answer comes from the classes of 0.x, which 1.0 has for ranges of tables of version 6."""
     is_range_of_6 = it.kind == "incremental" and it.case.document["table_version"] == 6
     return is_of(it.case, 0) or (is_of(it.case, 1, 0) and is_range_of_6)
 
